@@ -1,0 +1,108 @@
+package bridge
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natstomp/natstomp/router"
+)
+
+// Config is what a Bridge works with. All fields are required unless a default is named.
+type Config struct {
+	// Data carries publishes and topic subscriptions, Control pulls and acks, Wide subscriptions that begin with a
+	// wildcard. They lead to the same server.
+	Data, Control, Wide *nats.Conn
+	// JS is JetStream on Control.
+	JS jetstream.JetStream
+	// Router gives the destinations of wildcard deliveries and knows the reserved subjects.
+	Router *router.Router
+	// Logger receives faults.
+	Logger *slog.Logger
+	// PublishTimeout is how long a stored message may wait for its PubAck.
+	PublishTimeout time.Duration
+	// Queues configures /queue.
+	Queues QueueConfig
+}
+
+// QueueConfig configures /queue (DESIGN section 4.3).
+type QueueConfig struct {
+	// Limit is how many queues may exist through creation by use; 0 is no limit.
+	Limit int
+	// MaxBytes is the size of one queue in octets; 0 is no limit.
+	MaxBytes int64
+	// DedupWindow is how long JetStream remembers a message id.
+	DedupWindow time.Duration
+	// Storage is where messages are kept.
+	Storage jetstream.StorageType
+	// Marks maps streams to the highest sequence that may have been delivered before this start; a stream that is
+	// missing counts with its last sequence (DESIGN section 4.3, redelivered).
+	Marks map[string]uint64
+	// CleanMarks says that Marks comes from a clean stop.
+	CleanMarks bool
+}
+
+// Bridge is natstomp's use of one NATS. Its methods are safe for concurrent use.
+type Bridge struct {
+	cfg     Config
+	log     *slog.Logger
+	data    *flusher
+	control *flusher
+	wide    *flusher
+	pubs    *replies
+	acks    *replies
+	topics  *fanout
+	queues  *queues
+	batches batchID
+
+	stop chan struct{}
+	wg   sync.WaitGroup
+}
+
+// New returns a Bridge that is not started.
+func New(cfg Config) *Bridge {
+	b := &Bridge{cfg: cfg, log: cfg.Logger, stop: make(chan struct{})}
+	b.data, b.control, b.wide = newFlusher(cfg.Data), newFlusher(cfg.Control), newFlusher(cfg.Wide)
+	b.pubs = newReplies(cfg.Data, cfg.PublishTimeout)
+	b.acks = newReplies(cfg.Control, cfg.PublishTimeout)
+	b.topics = newFanout(b)
+	b.queues = newQueues(b)
+	b.batches.prefix = nats.NewInbox()[len(nats.InboxPrefix):] + "-"
+	return b
+}
+
+// Start begins to listen for replies and makes the queues that the store holds ready. It returns when they are.
+func (b *Bridge) Start(ctx context.Context) error {
+	for _, r := range []*replies{b.pubs, b.acks} {
+		if err := r.start(); err != nil {
+			return err
+		}
+		b.launch(func() { r.sweep(b.stop) })
+	}
+	for _, f := range []*flusher{b.data, b.control, b.wide} {
+		b.launch(func() { f.run(b.stop) })
+	}
+	return b.queues.recover(ctx)
+}
+
+// Stop ends the Bridge after all subscriptions have ended and returns the marks of its queues for the next start.
+func (b *Bridge) Stop(ctx context.Context) map[string]uint64 {
+	marks := b.queues.marks(ctx)
+	close(b.stop)
+	b.wg.Wait()
+	b.pubs.stop()
+	b.acks.stop()
+	return marks
+}
+
+func (b *Bridge) launch(f func()) {
+	b.wg.Add(1)
+	go func() {
+		defer b.wg.Done()
+		f()
+	}()
+}

@@ -1,0 +1,277 @@
+package bridge
+
+import (
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/natstomp/natstomp/connector/frame"
+	"github.com/natstomp/natstomp/router"
+)
+
+const (
+	// sharedTail is the size from which receivers share one copy of an encoded message instead of copying it.
+	sharedTail = 16 << 10
+	// topicPendingBytes bounds what nats.go holds for one subject while its dispatcher works.
+	topicPendingBytes = 64 << 20
+)
+
+func appendUint(dst []byte, n uint64) []byte { return strconv.AppendUint(dst, n, 10) }
+
+// TopicReceiver takes the messages of one topic subscription.
+type TopicReceiver interface {
+	// DeliverTopic hands over the part of a MESSAGE that begins with the destination header. It must not block, and
+	// must not change tail; it may keep tail only if shared. origin is the sending connection's name, or empty.
+	DeliverTopic(tail []byte, shared bool, origin string)
+}
+
+// TopicView is how a receiver wants its messages written.
+type TopicView struct {
+	// Version decides the escaping.
+	Version frame.Version
+	// Destination is the value of the destination header; empty: made from each message's subject.
+	Destination string
+}
+
+// TopicSubscription is a receiver's place in the fan-out.
+type TopicSubscription struct {
+	f        *fanout
+	t        *topic // nil for a group, which has a NATS subscription of its own
+	view     TopicView
+	receiver TopicReceiver
+	group    *nats.Subscription
+}
+
+// fanout has one NATS subscription per distinct subject and hands its messages to the local receivers.
+type fanout struct {
+	b *Bridge
+
+	mu     sync.Mutex
+	topics map[string]*topic // guarded by mu; by subject
+}
+
+// topic is one NATS subscription and its receivers.
+type topic struct {
+	f       *fanout
+	subject string
+	wide    bool
+	groups  atomic.Pointer[[]receivers]
+
+	// Guarded by fanout.mu.
+	sub     *nats.Subscription
+	live    bool          // flushed: the server knows the subscription
+	waiting []func(error) // asked before it was live
+	gone    bool
+
+	scratch []byte // owned by the NATS dispatcher
+}
+
+// receivers are those that want their messages written alike. Never changed once published.
+type receivers struct {
+	view TopicView
+	list []TopicReceiver
+}
+
+func newFanout(b *Bridge) *fanout {
+	return &fanout{b: b, topics: make(map[string]*topic)}
+}
+
+// SubscribeTopic adds r to the receivers of the route. live is called once, when the server knows the subscription, or
+// with the error that prevented it; messages may come before. Neither blocks. A group is a NATS queue group, each
+// message of which goes to one member on one node.
+func (b *Bridge) SubscribeTopic(route router.Route, group string, view TopicView, r TopicReceiver, live func(error)) *TopicSubscription {
+	s := &TopicSubscription{f: b.topics, view: view, receiver: r}
+	if group != "" {
+		s.joinGroup(route, group, live)
+		return s
+	}
+	s.f.mu.Lock()
+	t, ok := s.f.topics[route.Subject]
+	if !ok {
+		t = &topic{f: s.f, subject: route.Subject, wide: route.Wide}
+		t.groups.Store(&[]receivers{})
+		s.f.topics[route.Subject] = t
+	}
+	s.t = t
+	t.add(s)
+	if t.live {
+		s.f.mu.Unlock()
+		live(nil)
+		return s
+	}
+	t.waiting = append(t.waiting, live)
+	s.f.mu.Unlock()
+	if !ok {
+		t.open()
+	}
+	return s
+}
+
+// Close ends the subscription; when it returns, r gets no new message, but a delivery may be under way.
+func (s *TopicSubscription) Close() {
+	if s.t == nil {
+		if s.group != nil {
+			_ = s.group.Unsubscribe() // Fails only when the connection is gone, and then it is done.
+		}
+		return
+	}
+	s.f.mu.Lock()
+	empty := s.t.remove(s)
+	var sub *nats.Subscription
+	if empty {
+		s.t.gone = true
+		sub = s.t.sub
+		if s.f.topics[s.t.subject] == s.t {
+			delete(s.f.topics, s.t.subject)
+		}
+	}
+	s.f.mu.Unlock()
+	if sub != nil {
+		_ = sub.Unsubscribe() // See above.
+	}
+}
+
+func (s *TopicSubscription) joinGroup(route router.Route, group string, live func(error)) {
+	t := &topic{f: s.f, subject: route.Subject, wide: route.Wide}
+	t.groups.Store(&[]receivers{{view: s.view, list: []TopicReceiver{s.receiver}}})
+	nc, flush := s.f.link(route.Wide)
+	sub, err := nc.QueueSubscribe(route.Subject, group, t.dispatch)
+	if err != nil {
+		live(err)
+		return
+	}
+	_ = sub.SetPendingLimits(-1, topicPendingBytes) // Fails only on a closed subscription.
+	s.group = sub
+	flush.after(live)
+}
+
+func (f *fanout) link(wide bool) (*nats.Conn, *flusher) {
+	if wide {
+		return f.b.cfg.Wide, f.b.wide
+	}
+	return f.b.cfg.Data, f.b.data
+}
+
+// open makes the NATS subscription of a new topic. No lock is held across NATS, so the last receiver may have left
+// meanwhile.
+func (t *topic) open() {
+	nc, flush := t.f.link(t.wide)
+	sub, err := nc.Subscribe(t.subject, t.dispatch)
+	if err != nil {
+		t.opened(err)
+		return
+	}
+	_ = sub.SetPendingLimits(-1, topicPendingBytes) // Fails only on a closed subscription.
+	t.f.mu.Lock()
+	t.sub = sub
+	gone := t.gone
+	t.f.mu.Unlock()
+	if gone {
+		_ = sub.Unsubscribe() // See Close.
+	}
+	flush.after(t.opened)
+}
+
+func (t *topic) opened(err error) {
+	t.f.mu.Lock()
+	waiting := t.waiting
+	t.waiting = nil
+	t.live = err == nil
+	if err != nil && t.f.topics[t.subject] == t {
+		delete(t.f.topics, t.subject)
+	}
+	t.f.mu.Unlock()
+	for _, live := range waiting {
+		live(err)
+	}
+}
+
+// add publishes a new list of receivers; the dispatcher reads the old one to the end.
+func (t *topic) add(s *TopicSubscription) {
+	old := *t.groups.Load()
+	groups := make([]receivers, 0, len(old)+1)
+	found := false
+	for _, g := range old {
+		if g.view == s.view {
+			g.list = append(append(make([]TopicReceiver, 0, len(g.list)+1), g.list...), s.receiver)
+			found = true
+		}
+		groups = append(groups, g)
+	}
+	if !found {
+		groups = append(groups, receivers{view: s.view, list: []TopicReceiver{s.receiver}})
+	}
+	t.groups.Store(&groups)
+}
+
+// remove publishes the list without s and says whether it is empty.
+func (t *topic) remove(s *TopicSubscription) (empty bool) {
+	old := *t.groups.Load()
+	groups := make([]receivers, 0, len(old))
+	for _, g := range old {
+		if g.view == s.view {
+			list := make([]TopicReceiver, 0, len(g.list))
+			for _, r := range g.list {
+				if r != s.receiver {
+					list = append(list, r)
+				}
+			}
+			g.list = list
+		}
+		if len(g.list) > 0 {
+			groups = append(groups, g)
+		}
+	}
+	t.groups.Store(&groups)
+	return len(groups) == 0
+}
+
+// dispatch runs on the NATS subscription's own goroutine, one message at a time.
+func (t *topic) dispatch(m *nats.Msg) {
+	if t.wide && t.f.b.cfg.Router.Reserved(m.Subject) {
+		return
+	}
+	origin := ""
+	if o := m.Header[originHeader]; len(o) > 0 {
+		origin = o[0]
+	}
+	for _, g := range *t.groups.Load() {
+		destination := g.view.Destination
+		if destination == "" {
+			var ok bool
+			if destination, ok = t.f.b.cfg.Router.Destination(router.Events, m.Subject); !ok {
+				continue // A native publisher's subject that no STOMP client could name.
+			}
+		}
+		shared := len(m.Data) >= sharedTail
+		var tail []byte
+		if shared {
+			tail = appendTail(make([]byte, 0, len(m.Data)+1024), g.view.Version, destination, m, nil)
+		} else {
+			t.scratch = appendTail(t.scratch[:0], g.view.Version, destination, m, nil)
+			tail = t.scratch
+		}
+		for _, r := range g.list {
+			r.DeliverTopic(tail, shared, origin)
+		}
+	}
+}
+
+// PublishTopic hands a SEND to NATS. origin, if not empty, names the sending connection for no-local. It may block
+// while the link to NATS takes no more octets.
+func (b *Bridge) PublishTopic(route router.Route, headers []frame.Header, body []byte, origin string) error {
+	m := &nats.Msg{Subject: route.Subject, Header: toNATS(headers), Data: body}
+	if origin != "" {
+		if m.Header == nil {
+			m.Header = make(nats.Header, 1)
+		}
+		m.Header[originHeader] = []string{origin}
+	}
+	return b.publish(m)
+}
+
+// AfterPublish calls done when the NATS server has every SEND of PublishTopic before this call, or with the error that
+// prevented it. done must not block.
+func (b *Bridge) AfterPublish(done func(error)) { b.data.after(done) }

@@ -1,0 +1,185 @@
+package bridge
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/natstomp/natstomp/connector/frame"
+)
+
+const (
+	// packedHeader carries, form-encoded, the STOMP headers that NATS cannot carry as they are (DESIGN section 5).
+	packedHeader = "Stomp-Headers"
+	// originHeader names the sending connection while it has a no-local subscription. No client can set it: a name
+	// that begins with Nats- travels packed.
+	originHeader = "Nats-Stomp-Origin"
+	// reservedPrefix begins the headers that NATS itself acts on.
+	reservedPrefix = "nats-"
+)
+
+// owned says whether a header belongs to the broker and is never passed on from a SEND or from a native publisher
+// (DESIGN section 3, broker-owned headers).
+func owned[T ~string | ~[]byte](name T) bool {
+	switch string(name) {
+	case "message-id", "subscription", "ack", "destination", "content-length", "receipt", "transaction", "redelivered",
+		"session", "server", "heart-beat", "login", "passcode", "x-delivery-count", "x-seq", "x-executed", "x-deadline":
+		return true
+	}
+	return len(name) > 6 && (strings.HasPrefix(string(name), "x-dead-letter-") || strings.HasPrefix(string(name), "x-error"))
+}
+
+// toNATS returns the NATS headers of a SEND's headers, nil when there are none to send. The first of repeated headers
+// wins (STOMP 1.2, Repeated Header Entries).
+func toNATS(headers []frame.Header) nats.Header {
+	var h nats.Header
+	var packed url.Values
+	for _, f := range headers {
+		if owned(f.Name) {
+			continue
+		}
+		if h == nil {
+			h = make(nats.Header, len(headers))
+		}
+		name := string(f.Name)
+		if _, repeated := h[name]; repeated || packed.Has(name) {
+			continue
+		}
+		if carries(name, f.Value) {
+			h[name] = []string{string(f.Value)}
+			continue
+		}
+		if packed == nil {
+			packed = make(url.Values)
+		}
+		packed.Set(name, string(f.Value))
+	}
+	if packed != nil {
+		h[packedHeader] = []string{packed.Encode()}
+	}
+	return h
+}
+
+// carries says whether a NATS header can hold the pair octet by octet without meaning anything to NATS.
+func carries(name string, value []byte) bool {
+	for i := range len(name) {
+		if !tokenOctet[name[i]] {
+			return false
+		}
+	}
+	if reserved(name) {
+		return false
+	}
+	if n := len(value); n > 0 && (blank(value[0]) || blank(value[n-1])) {
+		return false
+	}
+	for _, c := range value {
+		if c == '\r' || c == '\n' || c == 0 {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// reserved says whether NATS, or this package, gives the name a meaning.
+func reserved(name string) bool {
+	return len(name) >= len(reservedPrefix) && strings.EqualFold(name[:len(reservedPrefix)], reservedPrefix) ||
+		strings.EqualFold(name, packedHeader)
+}
+
+func blank(c byte) bool { return c == ' ' || c == '\t' }
+
+// tokenOctet marks the octets of an HTTP token (RFC 9110, 5.6.2).
+var tokenOctet = func() (t [256]bool) {
+	for c := range 256 {
+		b := byte(c) //nolint:gosec // below 256
+		t[c] = b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' ||
+			strings.IndexByte("!#$%&'*+-.^_`|~", b) >= 0
+	}
+	return t
+}()
+
+// extras are the headers that the broker itself puts on a queue's MESSAGE.
+type extras struct {
+	redelivered bool
+	count, seq  uint64
+	timestamp   int64 // ms since the epoch
+}
+
+// appendTail appends what follows the headers that differ per delivery: destination, the message's own headers,
+// content-length, the blank line, the body and the end of the frame. x is nil on a topic.
+func appendTail(dst []byte, v frame.Version, destination string, m *nats.Msg, x *extras) []byte {
+	dst = frame.AppendHeader(dst, v, "destination", destination)
+	if len(m.Header) > 0 {
+		dst = appendHeaders(dst, v, m.Header, x != nil)
+	}
+	if x != nil {
+		dst = x.append(dst)
+	}
+	dst = append(dst, "content-length:"...)
+	dst = appendUint(dst, uint64(len(m.Data)))
+	dst = append(dst, "\n\n"...)
+	dst = append(dst, m.Data...)
+	return append(dst, 0, '\n')
+}
+
+func (x *extras) append(dst []byte) []byte {
+	if x.redelivered {
+		dst = append(dst, "redelivered:true\n"...)
+	}
+	dst = append(dst, "x-delivery-count:"...)
+	dst = appendUint(dst, x.count)
+	dst = append(dst, "\nx-seq:"...)
+	dst = appendUint(dst, x.seq)
+	dst = append(dst, "\ntimestamp:"...)
+	dst = appendUint(dst, uint64(max(x.timestamp, 0)))
+	return append(dst, '\n')
+}
+
+// appendHeaders appends the headers of a NATS message that a client may see, sorted by name, those that the version
+// cannot represent left out. Where a native publisher repeats a header the first value is taken.
+func appendHeaders(dst []byte, v frame.Version, h nats.Header, stamped bool) []byte {
+	var space [16]string
+	names := space[:0]
+	for name := range h {
+		if !owned(name) && !reserved(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if values := h[name]; len(values) > 0 {
+			dst = appendPassed(dst, v, name, values[0], stamped)
+		}
+	}
+	if packed := h[packedHeader]; len(packed) > 0 {
+		dst = appendPacked(dst, v, h, packed[0], stamped)
+	}
+	return dst
+}
+
+func appendPacked(dst []byte, v frame.Version, h nats.Header, packed string, stamped bool) []byte {
+	values, _ := url.ParseQuery(packed) // A malformed pair is left out, the others count.
+	names := make([]string, 0, len(values))
+	for name := range values {
+		if _, twice := h[name]; owned(name) || twice && !reserved(name) {
+			continue
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		dst = appendPassed(dst, v, name, values[name][0], stamped)
+	}
+	return dst
+}
+
+// appendPassed appends one header of a message. stamped: timestamp and expires are set by the broker itself.
+func appendPassed(dst []byte, v frame.Version, name, value string, stamped bool) []byte {
+	if stamped && (name == "timestamp" || name == "expires") || !frame.Representable(v, name, value) {
+		return dst
+	}
+	return frame.AppendHeader(dst, v, name, value)
+}

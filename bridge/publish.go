@@ -1,0 +1,162 @@
+package bridge
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/natstomp/natstomp/connector/frame"
+	"github.com/natstomp/natstomp/router"
+)
+
+var (
+	// ErrQueueFull says that the stream refused a message for lack of room.
+	ErrQueueFull = errors.New("queue full")
+	// ErrTooLarge says that a message with its headers is above the server's max_payload.
+	ErrTooLarge = errors.New("message too large")
+	// ErrNoStream says that nothing on NATS stores the subject any more.
+	ErrNoStream = errors.New("the queue's stream is gone")
+)
+
+// Headers of a JetStream atomic batch (ADR-50).
+const (
+	batchIDHeader       = "Nats-Batch-Id"
+	batchSequenceHeader = "Nats-Batch-Sequence"
+	batchCommitHeader   = "Nats-Batch-Commit"
+)
+
+// Send is a SEND that a transaction holds.
+type Send struct {
+	Route   router.Route
+	Headers []frame.Header
+	Body    []byte
+}
+
+// SendQueue stores one message in its queue, which is made at first use. done is called once, with nil after the
+// PubAck or with the fault; it must not block. SendQueue itself blocks while the queue is made and while more than the
+// window waits for PubAcks. Headers and body are copied.
+func (b *Bridge) SendQueue(route router.Route, headers []frame.Header, body []byte, done func(error)) {
+	q, err := b.queues.get(route)
+	if err != nil {
+		done(err)
+		return
+	}
+	size := len(body)
+	q.window.enter(1, size)
+	m := &nats.Msg{Subject: q.subject, Header: toNATS(headers), Data: body}
+	b.store(q, m, func(err error) {
+		q.window.leave(1, size)
+		done(err)
+	})
+}
+
+// store publishes m to q's stream and reports the PubAck.
+func (b *Bridge) store(q *queue, m *nats.Msg, done func(error)) {
+	m.Reply = b.pubs.expect(func(answer *nats.Msg, err error) {
+		if err == nil {
+			err = pubAck(answer)
+		}
+		if err != nil {
+			err = fmt.Errorf("storing in %s: %w", q.stream, err)
+		}
+		done(err)
+	})
+	if err := b.publish(m); err != nil {
+		b.pubs.cancel(m.Reply, err)
+	}
+}
+
+// publish hands a message to NATS.
+func (b *Bridge) publish(m *nats.Msg) error {
+	err := b.cfg.Data.PublishMsg(m)
+	if errors.Is(err, nats.ErrMaxPayload) {
+		return ErrTooLarge
+	}
+	return err
+}
+
+// SendBatch stores all of sends, which belong to one queue, or none of them (DESIGN section 4.6). done and blocking are
+// as with SendQueue.
+func (b *Bridge) SendBatch(sends []Send, done func(error)) {
+	if len(sends) == 1 {
+		b.SendQueue(sends[0].Route, sends[0].Headers, sends[0].Body, done)
+		return
+	}
+	q, err := b.queues.get(sends[0].Route)
+	if err != nil {
+		done(err)
+		return
+	}
+	size := 0
+	for _, s := range sends {
+		size += len(s.Body)
+	}
+	q.window.enter(len(sends), size)
+	finish := func(err error) {
+		q.window.leave(len(sends), size)
+		done(err)
+	}
+	id := b.batches.next()
+	for i, s := range sends {
+		m := &nats.Msg{Subject: q.subject, Header: toNATS(s.Headers), Data: s.Body}
+		if m.Header == nil {
+			m.Header = make(nats.Header, 3)
+		}
+		m.Header[batchIDHeader] = []string{id}
+		m.Header[batchSequenceHeader] = []string{strconv.Itoa(i + 1)}
+		if i == len(sends)-1 {
+			m.Header[batchCommitHeader] = []string{"1"}
+			b.store(q, m, finish)
+			return
+		}
+		if err := b.publish(m); err != nil {
+			finish(fmt.Errorf("storing in %s: %w", q.stream, err)) // The batch stays without its commit.
+			return
+		}
+	}
+}
+
+func (id *batchID) next() string {
+	return id.prefix + strconv.FormatUint(id.n.Add(1), 36)
+}
+
+// How a PubAck begins, and what only a refusal contains.
+var ackStart, ackFault = []byte(`{"stream":"`), []byte(`"error"`)
+
+// pubAck is the verdict of JetStream's answer to a publish.
+func pubAck(m *nats.Msg) error {
+	if len(m.Data) == 0 {
+		if m.Header.Get("Status") == "503" {
+			return ErrNoStream
+		}
+		return errors.New("empty answer to a publish")
+	}
+	if bytes.HasPrefix(m.Data, ackStart) && !bytes.Contains(m.Data, ackFault) {
+		return nil
+	}
+	var ack struct {
+		Error *struct {
+			Code        int    `json:"err_code"`
+			Description string `json:"description"`
+		} `json:"error"`
+		Stream string `json:"stream"`
+	}
+	if err := json.Unmarshal(m.Data, &ack); err != nil {
+		return fmt.Errorf("reading a PubAck: %w", err)
+	}
+	switch {
+	case ack.Error == nil && ack.Stream != "":
+		return nil
+	case ack.Error == nil:
+		return errors.New("answer to a publish names no stream")
+	case strings.Contains(ack.Error.Description, "maximum bytes exceeded"),
+		strings.Contains(ack.Error.Description, "maximum messages exceeded"):
+		return ErrQueueFull
+	}
+	return fmt.Errorf("%s (%d)", ack.Error.Description, ack.Error.Code)
+}

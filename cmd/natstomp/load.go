@@ -1,0 +1,215 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"github.com/knadh/koanf/providers/confmap"
+	"github.com/knadh/koanf/v2"
+	"github.com/spf13/pflag"
+
+	"github.com/natstomp/natstomp/connector"
+)
+
+// loaded is a configuration that may be served.
+type loaded struct {
+	config   connector.Config
+	file     string   // The configuration file, empty if there is none.
+	warnings []string // What the operator should change some day.
+	skipped  []string // What is configured and not built yet.
+}
+
+// loader puts the layers of the configuration together: defaults, file, environment, flags.
+type loader struct {
+	environ []string       // "NAME=value", as os.Environ has them.
+	search  []string       // Files to look for when none is named.
+	flags   *pflag.FlagSet // Made by addSettingFlags.
+
+	keys     []key
+	layers   *koanf.Koanf
+	sources  map[string]source // Of the values in layers, by path; of entries also what is inside.
+	faults   faults
+	warnings []string
+}
+
+// searchedFiles are where the configuration is looked for when it is not named.
+func searchedFiles() []string {
+	return []string{"natstomp.yaml", "/etc/natstomp/natstomp.yaml"}
+}
+
+func newLoader(environ []string, flags *pflag.FlagSet) *loader {
+	return &loader{
+		environ: environ,
+		search:  searchedFiles(),
+		flags:   flags,
+		keys:    configKeys(),
+		layers:  koanf.New("."),
+		sources: map[string]source{},
+	}
+}
+
+// load returns the configuration, or faults with all that is wrong with it. named is the file that the command line
+// names, if any.
+func (l *loader) load(named string) (loaded, error) {
+	file, err := l.loadFile(named)
+	if err != nil {
+		return loaded{}, err
+	}
+	for _, layer := range []func() error{l.loadKubeMQ, l.loadNATSEnv, l.loadEnv, l.loadFlags} {
+		if err := layer(); err != nil {
+			return loaded{}, fmt.Errorf("merging the configuration: %w", err)
+		}
+	}
+	l.dropUnusedCreds()
+	config := connector.DefaultConfig()
+	for _, k := range l.keys {
+		if l.layers.Exists(k.path) {
+			k.of(&config).Set(reflect.ValueOf(l.layers.Get(k.path)))
+		}
+	}
+	skipped := l.check(config)
+	if len(l.faults) > 0 {
+		l.faults.sort()
+		return loaded{}, l.faults
+	}
+	return loaded{config, file, l.warnings, skipped}, nil
+}
+
+// loadFile finds and reads the configuration file and returns its name.
+func (l *loader) loadFile(named string) (string, error) {
+	name, err := l.findFile(named)
+	if err != nil || name == "" {
+		return "", err
+	}
+	f := readFile(name, l.keys)
+	l.faults = append(l.faults, f.faults...)
+	for path, s := range f.lines {
+		l.sources[path] = s
+	}
+	if err := l.layers.Load(confmap.Provider(f.values, "."), nil); err != nil {
+		return "", fmt.Errorf("merging the configuration: %w", err)
+	}
+	return name, nil
+}
+
+func (l *loader) findFile(named string) (string, error) {
+	if named == "" {
+		named = l.lookup(configVariable)
+	}
+	if named != "" {
+		return named, nil
+	}
+	for _, name := range l.search {
+		switch _, err := os.Stat(name); {
+		case err == nil:
+			return name, nil
+		case !errors.Is(err, fs.ErrNotExist):
+			return "", fmt.Errorf("looking for a configuration file: %w", err)
+		}
+	}
+	return "", nil
+}
+
+// lookup returns the value of a variable, or "".
+func (l *loader) lookup(name string) string {
+	for _, entry := range l.environ {
+		if n, value, _ := strings.Cut(entry, "="); n == name {
+			return value
+		}
+	}
+	return ""
+}
+
+// fault notes what is wrong with the value that s gives to path.
+func (l *loader) fault(s source, path, value, reason, hint string) {
+	l.faults = append(l.faults, fault{s, connector.Fault{Path: path, Value: value, Reason: reason, Hint: hint}})
+}
+
+// check notes the faults that show only when all layers are merged, and returns what will not be acted on.
+func (l *loader) check(config connector.Config) (skipped []string) {
+	var invalid connector.Faults
+	if errors.As(config.Validate(), &invalid) {
+		for _, f := range invalid {
+			l.faults = append(l.faults, fault{l.sourceOf(f.Path), f})
+		}
+	}
+	l.checkListeners(config)
+	l.checkFiles(config)
+	skipped, fatal := config.Unbuilt()
+	for _, text := range fatal {
+		path, reason, _ := strings.Cut(text, " ")
+		l.fault(l.sourceOf(path), path, "", reason, "")
+	}
+	return skipped
+}
+
+// checkListeners wants a listener that clients can reach: the package can do without, the command cannot.
+func (l *loader) checkListeners(config connector.Config) {
+	if a := config.Listeners.TCP.Address; a == "" || a == "off" {
+		l.fault(l.sourceOf("listeners.tcp.address"), "listeners.tcp.address", "",
+			"is off, and this version has no other STOMP listener", "give it an address such as 127.0.0.1:61613")
+	}
+}
+
+// checkFiles opens the files that the configuration names.
+func (l *loader) checkFiles(config connector.Config) {
+	for _, k := range l.keys {
+		var names []string
+		switch v := k.of(&config).Interface().(type) {
+		case string:
+			names = []string{v}
+		case []string:
+			names = v
+		}
+		for _, name := range names {
+			if name == "" || !namesFile(k, name) {
+				continue
+			}
+			if reason := cannotRead(name); reason != "" {
+				l.fault(l.sourceOf(k.path), k.path, quoted(name, false), "cannot be read: "+reason, "")
+			}
+		}
+	}
+}
+
+// namesFile reports whether the value of k is the name of a file to read.
+func namesFile(k key, value string) bool {
+	switch k.path {
+	case "nats.creds", "nats.nkey", "authz.model", "authz.policy":
+		return true
+	case "auth.jwt.jwks":
+		return !strings.Contains(value, "://")
+	}
+	return strings.HasSuffix(k.path, "_file") || strings.HasSuffix(k.path, "_files")
+}
+
+func cannotRead(name string) (reason string) {
+	f, err := os.Open(filepath.Clean(name))
+	if err != nil {
+		return reasonOf(err)
+	}
+	defer func() { _ = f.Close() }()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return "is a directory"
+	}
+	return ""
+}
+
+// sourceOf returns where the value at path comes from. For a default it is the nearest section of the file.
+func (l *loader) sourceOf(path string) source {
+	if s, ok := l.sources[path]; ok {
+		return s
+	}
+	for at := path; at != ""; {
+		at = at[:max(strings.LastIndexAny(at, ".["), 0)]
+		if s, ok := l.sources[at]; ok && at != "" {
+			return s
+		}
+	}
+	return source{rank: fromNowhere}
+}

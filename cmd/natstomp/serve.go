@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/natstomp/natstomp/connector"
+)
+
+// stopTimeout is how long a clean stop may take.
+const stopTimeout = 10 * time.Second
+
+// errForced ends a process that was told a second time to stop.
+var errForced = errors.New("stopped at once by a second signal; what was not done is lost")
+
+func newServe(p process) *cobra.Command {
+	var named string
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve STOMP clients until SIGINT or SIGTERM",
+		Long: "serve runs natstomp: without any setting STOMP on 127.0.0.1:61613, with a NATS server of its own that keeps its\n" +
+			"messages in ./natstomp-data. Each setting is a key of the configuration file, a variable and a flag; flags win over\n" +
+			"variables, and those over the file. Secrets have no flag. SIGINT or SIGTERM stops it cleanly, a second one at once.",
+		Example: "  natstomp serve\n  natstomp serve --config natstomp.yaml\n  natstomp serve --listeners-tcp-address 127.0.0.1:0 --nats-embedded-listen off",
+		Args:    atMost(0),
+	}
+	c.Flags().StringVar(&named, "config", "", configFlagUsage)
+	addSettingFlags(c.Flags())
+	c.SetUsageFunc(groupedUsage)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		config, err := newLoader(p.environ, c.Flags()).load(named)
+		if err != nil {
+			return err
+		}
+		signals := make(chan os.Signal, 2)
+		signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+		defer signal.Stop(signals)
+		return serve(p, config, signals)
+	}
+	return c
+}
+
+// serve runs a server until a signal comes.
+func serve(p process, config loaded, signals <-chan os.Signal) error {
+	b := currentBuild()
+	log := newLogger(config.config.Log, p.stderr)
+	for _, w := range config.warnings {
+		log.Warn("configuration", "warning", w)
+	}
+	config.config.Logger = log
+	config.config.Version = b.version
+	server, err := connector.New(config.config)
+	if err != nil {
+		return err
+	}
+	switch err := start(server, signals); {
+	case errors.Is(err, errStopped):
+		return nil
+	case err != nil:
+		return err
+	}
+	if err := writeBlock(p.stdout, b, config, server.Status()); err != nil {
+		log.Warn("start block not written", "err", err)
+	}
+	s := <-signals
+	log.Info("stopping", "signal", s.String())
+	return stop(server, signals)
+}
+
+// errStopped says that a signal came before the server was ready.
+var errStopped = errors.New("stopped before ready")
+
+// start starts the server, or gives up when a signal comes.
+func start(server *connector.Server, signals <-chan os.Signal) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	started := make(chan error, 1)
+	go func() { started <- server.Start(ctx) }()
+	select {
+	case err := <-started:
+		return err
+	case <-signals:
+		cancel()
+	}
+	select {
+	case err := <-started:
+		if err == nil {
+			err = stop(server, signals)
+		}
+		return errors.Join(errStopped, ignoreCanceled(err))
+	case <-signals:
+		return errForced
+	}
+}
+
+func ignoreCanceled(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// stop stops the server cleanly within stopTimeout, or gives up when a signal comes: the process ends then, and with
+// it the goroutine that still waits.
+func stop(server *connector.Server, signals <-chan os.Signal) error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	stopped := make(chan error, 1)
+	go func() { stopped <- server.Shutdown(ctx) }()
+	select {
+	case err := <-stopped:
+		return err
+	case <-signals:
+		return errForced
+	}
+}

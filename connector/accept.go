@@ -1,0 +1,70 @@
+package connector
+
+import (
+	"errors"
+	"net"
+	"time"
+)
+
+const (
+	// keepAlive finds peers that vanished: idle and interval of TCP's probes, 3 of them (DESIGN section 3).
+	keepAlive = 15 * time.Second
+	// refusedRoom is how many connections above the limit are held to be told so; more are closed at once.
+	refusedRoom = 256
+	// acceptPause is the pause after a failed accept, such as for want of descriptors.
+	acceptPause = 50 * time.Millisecond
+)
+
+// accept serves the clients of one listener until it is closed.
+func (s *Server) accept(l net.Listener) {
+	for {
+		nc, err := l.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil:
+			s.log.Error("accept failed", "err", err)
+			time.Sleep(acceptPause)
+			continue
+		}
+		s.admit(nc)
+	}
+}
+
+// admit starts the session of a new socket. The slot below limits.connections is taken here; who gets none is told so
+// at the handshake.
+func (s *Server) admit(nc net.Conn) {
+	if tcp, ok := nc.(*net.TCPConn); ok {
+		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{ // A socket that is gone shows at the first read.
+			Enable: true, Idle: keepAlive, Interval: keepAlive, Count: 3,
+		})
+	}
+	s.mu.Lock()
+	limit := s.cfg.Limits.Connections
+	refused := limit > 0 && s.taken >= limit
+	if s.stopping.Load() || refused && len(s.conns)-s.taken >= refusedRoom {
+		s.mu.Unlock()
+		_ = nc.Close() // Nobody was promised anything.
+		return
+	}
+	c := newConn(s, nc, refused)
+	s.conns[c] = struct{}{}
+	if !refused {
+		s.taken++
+	}
+	s.mu.Unlock()
+	s.wg.Go(func() {
+		defer s.forget(c)
+		c.serve()
+	})
+}
+
+func (s *Server) forget(c *conn) {
+	s.mu.Lock()
+	delete(s.conns, c)
+	if !c.refused {
+		s.taken--
+	}
+	s.mu.Unlock()
+	close(c.ended)
+}

@@ -1,0 +1,338 @@
+package connector
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/natstomp/natstomp/bridge"
+	"github.com/natstomp/natstomp/connector/frame"
+	"github.com/natstomp/natstomp/router"
+)
+
+// drainTime is how long input is read and dropped after an ERROR, so that the peer reads it (DESIGN section 3).
+const drainTime = time.Second
+
+// conn is one client's session. serve runs on the reader goroutine, starts the writer and joins it.
+type conn struct {
+	// Immutable.
+	srv     *Server
+	net     net.Conn
+	name    string // unguessable; names the connection on NATS for no-local
+	log     *slog.Logger
+	refused bool // above limits.connections: the handshake is answered with an ERROR
+	writer  sync.WaitGroup
+	work    sync.WaitGroup // work in the background, joined by the reader
+	wake    chan struct{}  // tells the writer that there is something to do
+	ended   chan struct{}  // closed when the session is over
+	read    deadlineReader
+
+	// Owned by the reader.
+	dec       *frame.Decoder
+	connected bool
+	session   string
+	subs      map[string]*subscription // by id, or by destination for a 1.0 client without ids
+	byIndex   map[uint32]*subscription
+	lastIndex uint32
+	noLocal   int // subscriptions with no-local
+	txs       map[string]*transaction
+	txBytes   int
+	routes    map[string]router.Route // parsed destinations of SENDs
+	published bool                    // a topic SEND may not have reached NATS yet
+	rate      frameRate
+
+	// Written by the reader before CONNECTED, read by others only afterwards.
+	version frame.Version
+	beat    time.Duration // the writer's effective heart-beat interval, 0: none
+
+	queueSubs atomic.Int32 // queue subscriptions, to save a lock where there are none
+
+	mu       sync.Mutex
+	out      outbox                     // guarded by mu
+	receipts receipts                   // guarded by mu
+	failed   bool                       // guarded by mu; an ERROR is in the outbox, or the socket is gone
+	lost     []autoAck                  // guarded by mu; deliveries that were dropped unwritten
+	queues   map[*subscription]struct{} // guarded by mu; queue subscriptions that pull
+	unacked  int                        // guarded by mu; messages that the client holds
+	held     int                        // guarded by mu; octets of those
+	starved  bool                       // guarded by mu; a pull waits for room in the connection's limits
+}
+
+func newConn(s *Server, nc net.Conn, refused bool) *conn {
+	c := &conn{
+		srv:     s,
+		net:     nc,
+		name:    randomHex(),
+		log:     s.log.With("remote", nc.RemoteAddr().String()),
+		refused: refused,
+		wake:    make(chan struct{}, 1),
+		ended:   make(chan struct{}),
+		subs:    make(map[string]*subscription),
+		byIndex: make(map[uint32]*subscription),
+		txs:     make(map[string]*transaction),
+		routes:  make(map[string]router.Route),
+		queues:  make(map[*subscription]struct{}),
+	}
+	c.receipts.room.L = &c.mu
+	c.read = deadlineReader{conn: nc, until: time.Now().Add(s.cfg.Limits.ConnectTimeout)}
+	c.dec = frame.NewDecoder(&c.read, s.handshakeLimits())
+	return c
+}
+
+// serve runs the session to its end.
+func (c *conn) serve() {
+	c.writer.Add(1)
+	go func() {
+		defer c.writer.Done()
+		c.writeLoop()
+	}()
+	receipt, err := c.readLoop()
+	c.finish(receipt, err)
+}
+
+// readLoop handles frames until one fails or the peer leaves. It returns the receipt header of the frame that failed.
+func (c *conn) readLoop() (receipt string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.log.Error("panic in a session", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	var f frame.Frame
+	for {
+		err := c.dec.Decode(&f)
+		if err == nil {
+			err = c.handle(&f)
+		}
+		if err != nil {
+			return c.receiptOf(&f), c.explain(err)
+		}
+	}
+}
+
+// explain says what a read that timed out means.
+func (c *conn) explain(err error) error {
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	switch {
+	case c.read.interrupted():
+		c.mu.Lock()
+		failed := c.failed
+		c.mu.Unlock()
+		if failed {
+			return errFailed
+		}
+		return errShutdown
+	case c.connected:
+		c.log.Info("client.timeout", "session", c.session)
+		return errTimeout
+	case c.read.octets == 0:
+		return errTimeout // A probe of the port.
+	}
+	return refuse("no complete CONNECT frame within limits.connect_timeout (%s); a frame ends with a NUL octet",
+		c.srv.cfg.Limits.ConnectTimeout)
+}
+
+// receiptOf is the receipt header of a frame, as far as it was decoded.
+func (c *conn) receiptOf(f *frame.Frame) string {
+	r, _ := f.Lookup("receipt")
+	if len(r) > c.srv.cfg.Limits.ID && c.srv.cfg.Limits.ID > 0 {
+		return ""
+	}
+	return string(r)
+}
+
+// finish ends the session: nothing more is delivered, what the client holds goes back, what is due is written, then
+// the socket is closed.
+func (c *conn) finish(receipt string, cause error) {
+	quiet := silent(cause)
+	if quiet {
+		// Nobody reads what is still to be written; the writer must not hold up the return of messages.
+		c.abort()
+	}
+	c.leave()
+	if !quiet {
+		c.conclude(receipt, cause)
+	}
+	c.writer.Wait()
+	c.mu.Lock()
+	lost := append(c.lost, c.out.abandon()...)
+	c.lost = nil
+	c.failed = true
+	c.receipts.room.Broadcast()
+	c.mu.Unlock()
+	c.returnLost(lost)
+	c.work.Wait()
+	if !quiet && !errors.Is(cause, errDisconnect) {
+		c.drain()
+	}
+	_ = c.net.Close() // The session is over either way.
+	c.log.Debug("client.disconnected", "session", c.session, "cause", fmt.Sprint(cause))
+}
+
+// leave ends all subscriptions. It returns when what the client held is on its way back.
+func (c *conn) leave() {
+	var wg sync.WaitGroup
+	for _, s := range c.subs {
+		s.close()
+		wg.Go(s.leave)
+	}
+	wg.Wait()
+}
+
+// conclude writes the last frame of a session, in its turn after the receipts that are due.
+func (c *conn) conclude(receipt string, cause error) {
+	switch {
+	case errors.Is(cause, errFailed):
+		return // An ERROR is on its way already.
+	case errors.Is(cause, errDisconnect):
+		done := c.reserve(receipt, 0, func() { c.out.closed = true })
+		c.flushTopics(func(err error) { c.settle(done, err) })
+	default:
+		c.settle(c.reserve(receipt, 0, nil), cause)
+	}
+}
+
+// flushTopics calls done when NATS has all topic SENDs of this session.
+func (c *conn) flushTopics(done func(error)) {
+	if !c.published {
+		done(nil)
+		return
+	}
+	c.srv.bridge.AfterPublish(done)
+}
+
+// fail puts the ERROR for err into the outbox as its last frame. c.mu is held.
+func (c *conn) fail(err error, receipt string) {
+	if c.failed {
+		return
+	}
+	c.failed = true
+	e, known := clientError(err)
+	if !known {
+		c.log.Error("session failed", "session", c.session, "err", err)
+	} else {
+		c.log.Info("client.error", "session", c.session, "text", printable(e.Text))
+	}
+	c.out.keep(append(c.out.tail(), errorFrame(c.version, c.connected, e, receipt)...))
+	c.out.closed = true
+	c.receipts.room.Broadcast()
+	c.read.interrupt()
+}
+
+// failNow is fail for faults that do not belong to a frame of the client.
+func (c *conn) failNow(err error) {
+	c.mu.Lock()
+	c.fail(err, "")
+	c.mu.Unlock()
+	c.kick()
+}
+
+// abort closes the socket at once; both goroutines end.
+func (c *conn) abort() {
+	c.mu.Lock()
+	c.failed = true
+	c.out.closed = true
+	c.lost = append(c.lost, c.out.discard()...)
+	c.receipts.room.Broadcast()
+	c.mu.Unlock()
+	_ = c.net.Close() // The session is over either way.
+	c.kick()
+}
+
+// shutdown ends the session with the ERROR that says so.
+func (c *conn) shutdown() { c.read.interrupt() }
+
+// kick wakes the writer.
+func (c *conn) kick() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// background runs f on a goroutine that finish joins.
+func (c *conn) background(f func()) { c.work.Go(f) }
+
+// drain reads and drops input until the peer closes, so that it reads the ERROR instead of a reset.
+func (c *conn) drain() {
+	if half, ok := c.net.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite() // A peer that is gone needs no end of file.
+	}
+	if err := c.net.SetReadDeadline(time.Now().Add(drainTime)); err != nil {
+		return
+	}
+	_, _ = io.Copy(io.Discard, c.net) // Ends at the deadline or with the peer.
+}
+
+// returnLost gives back deliveries of ack:auto that never reached the socket.
+func (c *conn) returnLost(lost []autoAck) {
+	if len(lost) == 0 {
+		return
+	}
+	byQueue := make(map[string][]bridge.Delivery)
+	for _, a := range lost {
+		byQueue[a.sub.route.Channel] = append(byQueue[a.sub.route.Channel], a.d)
+	}
+	for channel, ds := range byQueue {
+		if err := c.srv.bridge.GiveBack(ds); err != nil {
+			c.log.Warn("returning messages failed; they come back after the ack wait", "channel", channel, "err", err)
+		}
+	}
+}
+
+// deadlineReader reads from the socket under the deadline that the session's state asks for.
+type deadlineReader struct {
+	conn    net.Conn
+	until   time.Time     // owned by the reader: an absolute deadline, until CONNECT
+	silence time.Duration // owned by the reader: the longest silence, 0: none
+	octets  int           // owned by the reader: octets ever read
+
+	mu      sync.Mutex
+	stopped bool // guarded by mu
+}
+
+// Read implements io.Reader.
+func (r *deadlineReader) Read(p []byte) (int, error) {
+	if err := r.arm(); err != nil {
+		return 0, err
+	}
+	n, err := r.conn.Read(p)
+	r.octets += n
+	return n, err
+}
+
+func (r *deadlineReader) arm() error {
+	deadline := r.until
+	if deadline.IsZero() && r.silence > 0 {
+		deadline = time.Now().Add(r.silence)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopped {
+		return os.ErrDeadlineExceeded
+	}
+	return r.conn.SetReadDeadline(deadline)
+}
+
+// interrupt ends the read that is under way and all further ones.
+func (r *deadlineReader) interrupt() {
+	r.mu.Lock()
+	r.stopped = true
+	_ = r.conn.SetReadDeadline(time.Unix(1, 0)) // Fails only on a closed socket.
+	r.mu.Unlock()
+}
+
+func (r *deadlineReader) interrupted() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stopped
+}

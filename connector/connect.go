@@ -1,0 +1,97 @@
+package connector
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/natstomp/natstomp/connector/frame"
+)
+
+// connect is the handshake. The order is DESIGN section 6's: version, NATS, connection limit, authentication, session
+// id, heart-beat, CONNECTED.
+func (c *conn) connect(f *frame.Frame) error {
+	accept, _ := f.Lookup("accept-version")
+	version, ok := frame.Negotiate(string(accept))
+	if !ok {
+		ours := "1.0,1.1,1.2"
+		e := refuse("no common STOMP version: the server speaks %s", ours)
+		e.headers = []frame.Header{{Name: []byte("version"), Value: []byte(ours)}}
+		return e
+	}
+	if err := c.srv.Ready(); err != nil {
+		if c.srv.stopping.Load() {
+			return errShutdown
+		}
+		return err
+	}
+	if c.refused {
+		return errConnectionLimit
+	}
+	login, _ := f.Lookup("login")
+	c.session = sessionName(string(login))
+	wish, _ := f.Lookup("heart-beat")
+	c.open(version, frame.ParseHeartbeat(string(wish)))
+	return nil
+}
+
+// open sets the session up and answers CONNECTED.
+func (c *conn) open(version frame.Version, wish frame.Heartbeat) {
+	limits := &c.srv.cfg.Limits
+	offer := limits.Heartbeat
+	c.dec.SetVersion(version)
+	after := c.srv.handshakeLimits()
+	after.Frame, after.Passcode = 0, 0
+	c.dec.SetLimits(after)
+	c.read.until = time.Time{}
+	var beat time.Duration
+	if version > frame.V10 {
+		// STOMP 1.2, Heart-beating: each direction is the larger of what one can and the other wants, 0 if either is.
+		c.read.silence = 2 * effective(wish.Out, offer)
+		beat = effective(wish.In, offer)
+	}
+	if err := c.read.arm(); err != nil {
+		c.log.Debug("socket closed during the handshake", "err", err)
+	}
+	c.connected = true
+	c.mu.Lock()
+	c.version, c.beat = version, beat
+	b := append(c.out.tail(), "CONNECTED\nversion:"...)
+	b = append(b, version.String()...)
+	if version > frame.V10 {
+		ms := strconv.FormatInt(offer.Milliseconds(), 10)
+		b = append(b, "\nheart-beat:"+ms+","+ms...)
+	}
+	b = append(b, "\nsession:"+c.session+"\nserver:natstomp/"+c.srv.cfg.Version...)
+	b = append(b, "\ndurability:"+c.srv.broker.Durability()...)
+	b = append(b, "\nx-max-body:"+strconv.FormatInt(int64(limits.Body), 10)...)
+	c.out.keep(append(b, "\n\n\x00\n"...))
+	c.mu.Unlock()
+	c.kick()
+	c.log.Debug("client.connected", "session", c.session, "version", version.String())
+}
+
+// effective is the interval of one direction.
+func effective(client int, server time.Duration) time.Duration {
+	if client == 0 || server == 0 {
+		return 0
+	}
+	return max(time.Duration(client)*time.Millisecond, server)
+}
+
+// sessionName is the printable form of a login, or a random one without (DESIGN section 6). Nothing is keyed by it.
+func sessionName(login string) string {
+	if login == "" {
+		return "stomp-" + randomHex()
+	}
+	const most = 256
+	if len(login) > most {
+		login = login[:most]
+	}
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
+			return r
+		}
+		return '_'
+	}, login)
+}

@@ -1,0 +1,315 @@
+package connector
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/natstomp/natstomp/bridge"
+	"github.com/natstomp/natstomp/bridge/broker"
+	"github.com/natstomp/natstomp/connector/frame"
+	"github.com/natstomp/natstomp/connector/internal/admin"
+	"github.com/natstomp/natstomp/router"
+)
+
+// headerRoom is what a message may have beside its body: NATS headers and the protocol's own.
+const headerRoom = 1 << 20
+
+// errStopping is why a stopping server is not ready.
+var errStopping = errors.New("stopping")
+
+// Server is a STOMP server on a NATS of its own. Make it with New; its methods are safe for concurrent use.
+type Server struct {
+	cfg    Config
+	log    *slog.Logger
+	router *router.Router
+
+	broker *broker.Broker
+	bridge *bridge.Bridge
+	admin  *http.Server
+
+	stopping  atomic.Bool
+	lateAcks  atomic.Uint64  // ACKs of messages that were held too long
+	slowDrops atomic.Uint64  // topic messages not delivered for limits.pending_bytes
+	wg        sync.WaitGroup // accept loops, the admin server and sessions
+
+	mu        sync.Mutex
+	started   bool               // guarded by mu
+	listeners []listener         // guarded by mu
+	conns     map[*conn]struct{} // guarded by mu
+	taken     int                // guarded by mu; connections that hold a slot of limits.connections
+}
+
+type listener struct {
+	name string
+	net.Listener
+}
+
+// New checks the configuration and returns a Server that is not started. The error holds every fault.
+func New(cfg Config) (*Server, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if _, fatal := cfg.Unbuilt(); len(fatal) > 0 {
+		return nil, errors.New(strings.Join(fatal, "\n"))
+	}
+	r, err := router.New(router.Config{
+		DefaultPattern: cfg.Destinations.DefaultPattern,
+		Subjects:       router.Subjects(cfg.Destinations.Subjects),
+	})
+	if err != nil {
+		return nil, err
+	}
+	log := cfg.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Server{cfg: cfg, log: log, router: r, conns: make(map[*conn]struct{})}, nil
+}
+
+// Start starts NATS, then the listeners, and returns when clients can connect. After an error nothing is left running.
+func (s *Server) Start(ctx context.Context) error {
+	s.mu.Lock()
+	if s.started {
+		s.mu.Unlock()
+		return errors.New("server was started before")
+	}
+	s.started = true
+	s.mu.Unlock()
+	if err := s.startBridge(ctx); err != nil {
+		return err
+	}
+	if err := s.listen(); err != nil {
+		s.closeListeners()
+		s.wg.Wait()
+		return errors.Join(err, s.stopBridge(ctx))
+	}
+	return nil
+}
+
+func (s *Server) startBridge(ctx context.Context) error {
+	b, err := broker.Start(ctx, s.cfg.NATS, broker.Options{
+		Logger:     s.log,
+		MaxPayload: int(s.cfg.Limits.Body) + headerRoom,
+	})
+	if err != nil {
+		return err
+	}
+	s.broker = b
+	marks, err := b.Marks()
+	if err != nil {
+		return errors.Join(err, b.Stop(marks))
+	}
+	s.bridge = bridge.New(bridge.Config{
+		Data: b.Data, Control: b.Control, Wide: b.Wide, JS: b.JS,
+		Router:         s.router,
+		Logger:         s.log,
+		PublishTimeout: s.cfg.NATS.PublishTimeout,
+		Queues: bridge.QueueConfig{
+			Limit:       s.cfg.Limits.Queues,
+			MaxBytes:    int64(s.cfg.Queues.MaxBytes),
+			DedupWindow: s.cfg.Queues.DedupWindow,
+			Storage:     b.Storage(),
+			Marks:       marks.Delivered,
+			CleanMarks:  marks.Clean,
+		},
+	})
+	if err := s.bridge.Start(ctx); err != nil {
+		return errors.Join(err, s.stopBridge(ctx))
+	}
+	for _, destination := range s.cfg.Queues.Declare {
+		if err := s.declare(destination); err != nil {
+			return errors.Join(err, s.stopBridge(ctx))
+		}
+	}
+	return nil
+}
+
+// declare makes a queue of queues.declare, given as a destination or as a channel.
+func (s *Server) declare(destination string) error {
+	route, err := s.router.Parse(destination, router.Send)
+	if err != nil {
+		return fmt.Errorf("queues.declare: %w", err)
+	}
+	if route.Pattern != router.Queues {
+		if route, err = s.router.Parse("/queue/"+destination, router.Send); err != nil {
+			return fmt.Errorf("queues.declare: %w", err)
+		}
+	}
+	return s.bridge.EnsureQueue(route)
+}
+
+func (s *Server) stopBridge(ctx context.Context) error {
+	marks := s.bridge.Stop(ctx)
+	return s.broker.Stop(broker.Marks{Delivered: marks})
+}
+
+// listen opens all listeners that are configured and built.
+func (s *Server) listen() error {
+	var errs []error
+	if l := s.cfg.Listeners.TCP; on(l.Address) {
+		if err := s.open("tcp", l, s.accept); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if l := s.cfg.Listeners.Admin; on(l.Address) {
+		s.admin = &http.Server{Handler: admin.Handler(s.Ready), ReadHeaderTimeout: 5 * time.Second}
+		if err := s.open("admin", l, s.serveAdmin); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func on(address string) bool { return address != "" && address != "off" }
+
+func (s *Server) open(name string, cfg Listener, serve func(net.Listener)) error {
+	l, err := net.Listen("tcp", cfg.Address)
+	if err != nil {
+		err = fmt.Errorf("listeners.%s.address: %w; choose another with --listeners-%s-address", name, err, name)
+		if cfg.Optional {
+			s.log.Error("optional listener did not start", "listener", name, "err", err)
+			return nil
+		}
+		return err
+	}
+	s.mu.Lock()
+	s.listeners = append(s.listeners, listener{name, l})
+	s.mu.Unlock()
+	s.wg.Go(func() { serve(l) })
+	return nil
+}
+
+func (s *Server) serveAdmin(l net.Listener) {
+	if err := s.admin.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+		s.log.Error("admin listener failed", "err", err)
+	}
+}
+
+// Ready returns nil when clients can be served, else why not.
+func (s *Server) Ready() error {
+	if s.stopping.Load() {
+		return errStopping
+	}
+	return s.broker.Ready()
+}
+
+// Status tells what runs where. Call it after Start.
+func (s *Server) Status() Status {
+	skipped, _ := s.cfg.Unbuilt()
+	st := Status{
+		NATS: NATSStatus{
+			Mode:          "embedded",
+			ServerVersion: s.broker.ServerVersion(),
+			ClientAddress: s.broker.ClientAddress(),
+			StoreDir:      s.broker.StoreDir(),
+		},
+		Durability: s.broker.Durability(),
+		AuthMode:   s.cfg.Auth.Mode,
+		Skipped:    skipped,
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.listeners {
+		st.Listeners = append(st.Listeners, ListenerStatus{Name: l.name, Address: l.Addr().String()})
+	}
+	return st
+}
+
+// Shutdown stops accepting, ends every session with the ERROR "server shutting down" after its receipts are sent and
+// its messages given back, and stops NATS. When ctx ends first the sessions that are left are cut; NATS is stopped in
+// any case. It must follow a successful Start, once.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.stopping.Store(true)
+	s.closeStomp()
+	s.mu.Lock()
+	for c := range s.conns {
+		c.shutdown()
+	}
+	s.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.sessionsEnded()
+	}()
+	var err error
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		err = fmt.Errorf("sessions were cut: %w", ctx.Err())
+		s.mu.Lock()
+		for c := range s.conns {
+			c.abort()
+		}
+		s.mu.Unlock()
+		<-ended
+	}
+	s.closeListeners()
+	s.wg.Wait()
+	// The marks are worth their time even when ctx has ended.
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	return errors.Join(err, s.stopBridge(stop))
+}
+
+func (s *Server) sessionsEnded() {
+	for {
+		s.mu.Lock()
+		var one *conn
+		for c := range s.conns {
+			one = c
+			break
+		}
+		s.mu.Unlock()
+		if one == nil {
+			return
+		}
+		<-one.ended
+	}
+}
+
+// closeStomp closes the listeners for clients; the admin listener stays, so that readiness can be asked.
+func (s *Server) closeStomp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.listeners {
+		if l.name != "admin" {
+			_ = l.Close() // It is closed either way.
+		}
+	}
+}
+
+func (s *Server) closeListeners() {
+	if s.admin != nil {
+		_ = s.admin.Close() // It is closed either way.
+	}
+	s.closeStomp()
+}
+
+// handshakeLimits hold until a client is connected.
+func (s *Server) handshakeLimits() frame.Limits {
+	l := &s.cfg.Limits
+	return frame.Limits{
+		Headers:    l.Headers,
+		HeaderLine: int(l.HeaderLine),
+		Passcode:   int(l.Passcode),
+		Body:       int(l.Body),
+		Frame:      int(l.FrameBeforeConnect),
+	}
+}
+
+// randomHex is 128 random bits.
+func randomHex() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // Never fails.
+	return hex.EncodeToString(b[:])
+}

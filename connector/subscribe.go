@@ -1,0 +1,267 @@
+package connector
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/natstomp/natstomp/bridge"
+	"github.com/natstomp/natstomp/connector/frame"
+	"github.com/natstomp/natstomp/router"
+)
+
+// maxAckWait bounds x-ack-wait.
+const maxAckWait = 24 * time.Hour
+
+// primaryPrefix is what MESSAGE shows whatever alias was used (DESIGN section 2, egress).
+var primaryPrefix = map[router.Pattern]string{router.Events: "/topic/", router.Queues: "/queue/"}
+
+// Headers of SUBSCRIBE that this server does not honour on the pattern, with what to do instead.
+var (
+	notOnTopic = map[string]string{
+		"selector":                     "selectors are not supported, subscribe to a narrower destination",
+		"durable-subscription-name":    "a topic keeps nothing, durable subscriptions are on /topic-store",
+		"activemq.subscriptionName":    "a topic keeps nothing, durable subscriptions are on /topic-store",
+		"activemq.subcriptionName":     "a topic keeps nothing, durable subscriptions are on /topic-store",
+		"x-start":                      "a topic keeps nothing, use /topic-store",
+		"x-stream-offset":              "a topic keeps nothing, use /topic-store",
+		"browser":                      "only queues can be browsed",
+		"activemq.maximumRedeliveries": "nothing is redelivered on a topic",
+	}
+	notOnQueue = map[string]string{
+		"selector":                     "selectors are not supported, use one queue per kind of message",
+		"browser":                      "queues cannot be browsed yet",
+		"auto-delete":                  "queues are not deleted with their last consumer yet",
+		"activemq.maximumRedeliveries": "the server decides, see queues.max_deliveries",
+		"activemq.exclusive":           "exclusive consumers are not supported yet",
+		"activemq.priority":            "prioritised consumers are not supported yet",
+		"durable-subscription-name":    "a queue is durable by itself, durable subscriptions are on /topic-store",
+		"activemq.subscriptionName":    "a queue is durable by itself, durable subscriptions are on /topic-store",
+		"x-start":                      "a queue has no start, use /topic-store",
+		"x-stream-offset":              "a queue has no start, use /topic-store",
+		"x-group":                      "the consumers of a queue share it anyway",
+		"no-local":                     "no-local is for topics",
+	}
+)
+
+// subscribe is SUBSCRIBE. Its RECEIPT precedes the first MESSAGE.
+func (c *conn) subscribe(f *frame.Frame) error {
+	destination, err := required(f, "destination")
+	if err != nil {
+		return err
+	}
+	key, err := c.subscriptionKey(f, destination)
+	if err != nil {
+		return err
+	}
+	if _, taken := c.subs[key]; taken {
+		return refuse("subscription %s is in use on this connection", printable(strings.TrimPrefix(key, "\x00")))
+	}
+	if most := c.srv.cfg.Limits.Subscriptions; most > 0 && len(c.subs) >= most {
+		return refuse("too many subscriptions: limits.subscriptions is %d", most)
+	}
+	route, err := c.parse(destination, router.Subscribe)
+	if err != nil {
+		return err
+	}
+	s, err := c.newSubscription(f, key, route, string(destination))
+	if err != nil {
+		return err
+	}
+	if route.Pattern == router.Queues {
+		err = c.subscribeQueue(f, s)
+	} else {
+		err = c.subscribeTopic(f, s)
+	}
+	if err != nil {
+		return err
+	}
+	c.subs[key] = s
+	c.byIndex[s.index] = s
+	return nil
+}
+
+// subscriptionKey is the id; STOMP 1.0 may do without and is then known by its destination.
+func (c *conn) subscriptionKey(f *frame.Frame, destination []byte) (string, error) {
+	id, ok := f.Lookup("id")
+	switch {
+	case ok && len(id) > 0:
+		return string(id), nil
+	case c.version == frame.V10 && destination != nil:
+		return "\x00" + string(destination), nil
+	}
+	_, err := required(f, "id")
+	return "", err
+}
+
+func (c *conn) newSubscription(f *frame.Frame, key string, route router.Route, destination string) (*subscription, error) {
+	c.lastIndex++
+	s := &subscription{conn: c, index: c.lastIndex, route: route, destination: egress(route, destination, key)}
+	ack, _ := f.Lookup("ack")
+	switch string(ack) {
+	case "", "auto":
+		s.mode = ackAuto
+	case "client":
+		s.mode = ackClient
+	case "client-individual":
+		s.mode = ackIndividual
+	default:
+		return nil, refuse("header ack: %q is not auto, client or client-individual", printable(string(ack)))
+	}
+	s.begin(key)
+	return s, nil
+}
+
+// egress is the destination header of the subscription's messages; empty: made from each message's subject. A 1.0
+// subscriber without id gets exactly what it subscribed with.
+func egress(route router.Route, destination, key string) string {
+	switch {
+	case strings.HasPrefix(key, "\x00"):
+		return destination
+	case route.Wildcard:
+		return ""
+	}
+	rest := strings.TrimPrefix(destination, "/")
+	if first, channel, ok := strings.Cut(rest, "/"); ok && isPrefix[first] {
+		rest = channel
+	}
+	return primaryPrefix[route.Pattern] + rest
+}
+
+// isPrefix has the first segments that select a pattern that is built.
+var isPrefix = map[string]bool{"topic": true, "events": true, "queue": true, "queues": true}
+
+func (c *conn) subscribeTopic(f *frame.Frame, s *subscription) error {
+	if err := unsupported(f, notOnTopic); err != nil {
+		return err
+	}
+	if durable, _ := f.Lookup("durable"); string(durable) == "true" {
+		return refuse("header durable on SUBSCRIBE is not supported: %s", notOnTopic["durable-subscription-name"])
+	}
+	group, err := groupName(f)
+	if err != nil {
+		return err
+	}
+	if local, _ := f.Lookup("no-local"); string(local) == "true" {
+		s.noLocal = true
+		c.noLocal++
+	}
+	receipt := c.receiptOf(f)
+	s.held = receipt != ""
+	number := c.reserve(receipt, 0, s.release)
+	live := make(chan struct{})
+	s.topic = c.srv.bridge.SubscribeTopic(s.route, group, bridge.TopicView{Version: c.version, Destination: s.destination}, s,
+		func(err error) {
+			c.settle(number, err)
+			close(live)
+		})
+	if s.route.Wide {
+		<-live // Another link to NATS than the SENDs that may follow: they must not overtake.
+	}
+	return nil
+}
+
+// groupName reads x-group, which becomes a NATS queue group.
+func groupName(f *frame.Frame) (string, error) {
+	v, ok := f.Lookup("x-group")
+	if !ok {
+		return "", nil
+	}
+	const most = 64
+	if len(v) == 0 || len(v) > most {
+		return "", refuse("header x-group needs 1 to %d characters", most)
+	}
+	for _, b := range v {
+		if b <= ' ' || b >= 0x7f || b == '*' || b == '>' {
+			return "", refuse("header x-group: only printable ASCII without blank, * and >")
+		}
+	}
+	return string(v), nil
+}
+
+func (c *conn) subscribeQueue(f *frame.Frame, s *subscription) error {
+	if err := unsupported(f, notOnQueue); err != nil {
+		return err
+	}
+	var err error
+	if s.prefetch, err = c.prefetch(f); err != nil {
+		return err
+	}
+	s.ackWait = c.srv.cfg.Queues.AckTimeout
+	if wait, ok, err := milliseconds(f, "x-ack-wait", time.Second, maxAckWait); err != nil {
+		return err
+	} else if ok {
+		s.ackWait = wait
+	}
+	s.pending = make(map[uint64]*pendingAck)
+	receipt := c.receiptOf(f)
+	s.held = true
+	number := c.reserve(receipt, 0, s.release)
+	hold := bridge.Hold{Check: holdCheck(s.ackWait), Delay: c.srv.redeliveryDelay}
+	view := bridge.QueueView{Version: c.version, Destination: s.destination}
+	pull, err := c.srv.bridge.SubscribeQueue(s.route, view, s.prefetch, hold, s)
+	if err != nil {
+		c.settle(number, err)
+		return errFailed
+	}
+	c.mu.Lock()
+	s.pull = pull
+	c.queues[s] = struct{}{}
+	c.mu.Unlock()
+	c.queueSubs.Add(1)
+	c.settle(number, nil)
+	return nil
+}
+
+// holdCheck is how often holding times are looked at: a tenth of them, within bounds.
+func holdCheck(ackWait time.Duration) time.Duration {
+	return min(max(ackWait/10, 100*time.Millisecond), 5*time.Second)
+}
+
+// prefetch is how many messages the subscription may hold (RabbitMQ's prefetch-count, ActiveMQ's prefetchSize).
+func (c *conn) prefetch(f *frame.Frame) (int, error) {
+	most := c.srv.cfg.Limits.Unacked
+	if most == 0 {
+		most = 1 << 16
+	}
+	for _, name := range []string{"prefetch-count", "activemq.prefetchSize"} {
+		v, ok := f.Lookup(name)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseUint(string(v), 10, 31)
+		if err != nil {
+			return 0, refuse("header %s: %q is not a number", name, printable(string(v)))
+		}
+		if n == 0 {
+			return most, nil // RabbitMQ: no limit.
+		}
+		return min(int(n), most), nil
+	}
+	return min(c.srv.cfg.Queues.Prefetch, most), nil
+}
+
+// unsubscribe is UNSUBSCRIBE. Its RECEIPT follows the last MESSAGE; what the client held is then on its way back.
+func (c *conn) unsubscribe(f *frame.Frame) error {
+	destination, _ := f.Lookup("destination")
+	key, err := c.subscriptionKey(f, destination)
+	if err != nil {
+		return err
+	}
+	s, ok := c.subs[key]
+	if !ok {
+		return refuse("no subscription %s on this connection", printable(strings.TrimPrefix(key, "\x00")))
+	}
+	delete(c.subs, key)
+	delete(c.byIndex, s.index)
+	if s.noLocal {
+		c.noLocal--
+	}
+	s.close()
+	number := c.reserve(c.receiptOf(f), 0, nil)
+	c.background(func() {
+		s.leave()
+		c.settle(number, nil)
+	})
+	return nil
+}

@@ -1,0 +1,334 @@
+package connector
+
+import (
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/natstomp/natstomp/bridge"
+	"github.com/natstomp/natstomp/connector/frame"
+	"github.com/natstomp/natstomp/router"
+)
+
+type ackMode uint8
+
+const (
+	ackAuto ackMode = iota
+	ackClient
+	ackIndividual
+)
+
+// maxLate bounds the ids of messages that a subscription held too long and whose late ACK is still accepted.
+const maxLate = 1_024
+
+// minPull is the least octets that a pull asks for; one larger message comes alone.
+const minPull = 64 << 10
+
+// subscription is one SUBSCRIBE. It takes messages from the bridge.
+type subscription struct {
+	// Immutable once the reader has made it.
+	conn        *conn
+	index       uint32 // first part of its message ids
+	route       router.Route
+	destination string
+	mode        ackMode
+	noLocal     bool
+	prefetch    int
+	ackWait     time.Duration
+	head        string // the frame up to the second part of the message id
+	ackHead     string // what goes between message id and ack's second part; empty in ack:auto
+	topic       *bridge.TopicSubscription
+
+	// Guarded by conn.mu.
+	pull    *bridge.QueueSubscription
+	held    bool   // its RECEIPT is not sent yet
+	waiting []byte // frames that came before the RECEIPT
+	closed  bool
+	last    uint64                 // second part of the newest message id
+	acked   uint64                 // ack:client: everything up to here is settled
+	pending map[uint64]*pendingAck // queue, client modes: what the client holds
+	unacked int                    // messages delivered and not settled
+	late    []uint64               // held too long
+	window  topicWindow            // topic, client modes
+}
+
+// pendingAck is a message that a client holds.
+type pendingAck struct {
+	d     bridge.Delivery
+	since time.Time
+}
+
+var (
+	_ bridge.TopicReceiver = (*subscription)(nil)
+	_ bridge.QueueReceiver = (*subscription)(nil)
+)
+
+// begin prepares the part of MESSAGE that never changes.
+func (s *subscription) begin(key string) {
+	b := []byte("MESSAGE\n")
+	if !strings.HasPrefix(key, "\x00") {
+		b = frame.AppendHeader(b, s.conn.version, "subscription", key)
+	}
+	b = append(b, "message-id:"...)
+	b = strconv.AppendUint(b, uint64(s.index), 10)
+	b = append(b, '-')
+	s.head = string(b)
+	if s.mode != ackAuto {
+		s.ackHead = "\nack:" + strconv.FormatUint(uint64(s.index), 10) + "-"
+	}
+}
+
+// appendHead appends the headers that differ per delivery; the message-id is also the ack value.
+func (s *subscription) appendHead(dst []byte) []byte {
+	s.last++
+	dst = append(dst, s.head...)
+	dst = strconv.AppendUint(dst, s.last, 10)
+	if s.ackHead != "" {
+		dst = append(dst, s.ackHead...)
+		dst = strconv.AppendUint(dst, s.last, 10)
+	}
+	return append(dst, '\n')
+}
+
+// recovered logs a panic of a delivery and ends the one connection.
+func (s *subscription) recovered() {
+	if p := recover(); p != nil {
+		s.conn.log.Error("panic in a delivery", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		s.conn.abort()
+	}
+}
+
+// DeliverTopic implements bridge.TopicReceiver.
+func (s *subscription) DeliverTopic(tail []byte, shared bool, origin string) {
+	defer s.recovered()
+	c := s.conn
+	if s.noLocal && origin == c.name {
+		return
+	}
+	if s.acceptTopic(tail, shared) {
+		c.kick()
+	}
+}
+
+func (s *subscription) acceptTopic(tail []byte, shared bool) (wake bool) {
+	c := s.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.closed || c.failed || c.out.closed {
+		return false
+	}
+	if c.out.pending()+len(s.waiting)+len(tail) > int(c.srv.cfg.Limits.PendingBytes) {
+		return s.overflow()
+	}
+	if s.mode != ackAuto {
+		s.window.issue(s.last + 1)
+	}
+	if s.held {
+		s.waiting = append(s.appendHead(s.waiting), tail...)
+		return false
+	}
+	b := s.appendHead(c.out.tail())
+	if shared {
+		c.out.keep(b)
+		c.out.join(tail)
+		return true
+	}
+	c.out.keep(append(b, tail...))
+	return true
+}
+
+// overflow is the slow-consumer policy. conn.mu is held.
+func (s *subscription) overflow() (wake bool) {
+	c := s.conn
+	c.srv.slowDrops.Add(1)
+	if c.srv.cfg.Limits.SlowConsumer == "drop" {
+		return false
+	}
+	c.log.Warn("client.slow", "session", c.session, "reason", "limits.pending_bytes")
+	c.lost = append(c.lost, c.out.discard()...)
+	c.fail(errSlowConsumer, "")
+	return true
+}
+
+// Credit implements bridge.QueueReceiver. The subscriptions of a connection share what its limits leave.
+func (s *subscription) Credit(outstanding int) (messages, octets int) {
+	c := s.conn
+	limits := &c.srv.cfg.Limits
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.closed || s.held || c.failed || c.out.closed {
+		return 0, 0
+	}
+	share := max(len(c.queues), 1)
+	messages = s.prefetch - s.unacked - outstanding
+	octets = int(limits.PendingBytes)/2 - c.out.pending()
+	if room := limits.Unacked - c.unacked; limits.Unacked > 0 {
+		if room <= 0 {
+			octets = 0
+		}
+		messages = min(messages, max(room/share, 1)-outstanding)
+	}
+	if room := int(limits.UnackedBytes) - c.held; limits.UnackedBytes > 0 {
+		octets = min(octets, room)
+	}
+	if octets <= 0 {
+		c.starved = true
+		return 0, 0
+	}
+	return messages, max(octets/share, minPull)
+}
+
+// DeliverQueue implements bridge.QueueReceiver.
+func (s *subscription) DeliverQueue(tail []byte, d bridge.Delivery) bool {
+	defer s.recovered()
+	if !s.acceptQueue(tail, d) {
+		return false
+	}
+	s.conn.kick()
+	return true
+}
+
+func (s *subscription) acceptQueue(tail []byte, d bridge.Delivery) bool {
+	c := s.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.closed || c.failed || c.out.closed {
+		return false
+	}
+	c.out.keep(append(s.appendHead(c.out.tail()), tail...))
+	s.unacked++
+	c.unacked++
+	c.held += d.Size
+	if s.mode == ackAuto {
+		c.out.autos = append(c.out.autos, autoAck{end: c.out.appended, sub: s, d: d})
+	} else {
+		s.pending[s.last] = &pendingAck{d: d, since: time.Now()}
+	}
+	return true
+}
+
+// Held implements bridge.QueueReceiver.
+func (s *subscription) Held(now time.Time) (keep, expired []bridge.Delivery) {
+	c := s.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, a := range c.out.autos {
+		if a.sub == s {
+			keep = append(keep, a.d)
+		}
+	}
+	for n, p := range s.pending {
+		if now.Sub(p.since) < s.ackWait {
+			keep = append(keep, p.d)
+			continue
+		}
+		expired = append(expired, s.drop(n))
+		s.late = append(s.late, n)
+	}
+	if over := len(s.late) - maxLate; over > 0 {
+		slices.Sort(s.late)
+		s.late = append(s.late[:0], s.late[over:]...)
+	}
+	return keep, expired
+}
+
+// drop takes a message out of what the client holds. conn.mu is held.
+func (s *subscription) drop(n uint64) bridge.Delivery {
+	d := s.pending[n].d
+	delete(s.pending, n)
+	s.unacked--
+	s.conn.unacked--
+	s.conn.held -= d.Size
+	return d
+}
+
+// Lost implements bridge.QueueReceiver.
+func (s *subscription) Lost(err error) { s.conn.failNow(err) }
+
+// release lets the messages flow once the RECEIPT is in the outbox. conn.mu is held.
+func (s *subscription) release() {
+	s.held = false
+	if len(s.waiting) > 0 {
+		s.conn.out.keep(append(s.conn.out.tail(), s.waiting...))
+		s.waiting = nil
+	}
+	if s.pull != nil {
+		s.pull.Wake()
+	}
+}
+
+// close stops deliveries: none comes after it.
+func (s *subscription) close() {
+	c := s.conn
+	c.mu.Lock()
+	s.closed = true
+	s.waiting = nil
+	delete(c.queues, s)
+	c.mu.Unlock()
+}
+
+// leave ends the subscription on NATS and gives back what the client holds. It waits for NATS.
+func (s *subscription) leave() {
+	if s.topic != nil {
+		s.topic.Close()
+		return
+	}
+	s.pull.Stop(s.takeHeld)
+	s.conn.queueSubs.Add(-1)
+}
+
+// takeHeld empties what the client holds. What ack:auto has in the outbox stays: it is written, or given back when the
+// session ends.
+func (s *subscription) takeHeld() []bridge.Delivery {
+	c := s.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	back := make([]bridge.Delivery, 0, len(s.pending))
+	for n := range s.pending {
+		back = append(back, s.drop(n))
+	}
+	return back
+}
+
+// topicWindow remembers which of the last messages of a topic are not settled, in the client modes. Acknowledging on a
+// topic has no other effect (DESIGN section 4.1).
+type topicWindow struct {
+	bits []uint64
+}
+
+// topicWindowSize is how many messages it remembers.
+const topicWindowSize = 1_024
+
+func (w *topicWindow) at(n uint64) (word *uint64, bit uint64) {
+	i := n % topicWindowSize
+	return &w.bits[i/64], 1 << (i % 64)
+}
+
+// issue notes a new message.
+func (w *topicWindow) issue(n uint64) {
+	if w.bits == nil {
+		w.bits = make([]uint64, topicWindowSize/64)
+	}
+	word, bit := w.at(n)
+	*word |= bit
+}
+
+// settle takes n, and if cumulative all before it, out of the window. false: it was settled before.
+func (w *topicWindow) settle(n, last uint64, cumulative bool) bool {
+	if last-n >= topicWindowSize {
+		return true // Too old to know.
+	}
+	word, bit := w.at(n)
+	if *word&bit == 0 {
+		return false
+	}
+	*word &^= bit
+	for i := n; cumulative && i > 1 && last-(i-1) < topicWindowSize; i-- {
+		word, bit := w.at(i - 1)
+		*word &^= bit
+	}
+	return true
+}

@@ -1,0 +1,124 @@
+package connector
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime/debug"
+	"time"
+)
+
+// writeLoop writes the outbox to the socket until it is closed and empty, or the socket fails.
+func (c *conn) writeLoop() {
+	defer func() {
+		if p := recover(); p != nil {
+			c.log.Error("panic in a writer", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			c.abort()
+		}
+	}()
+	var burst []chunk
+	var vectors net.Buffers
+	last := time.Now()
+	for {
+		c.mu.Lock()
+		burst = c.out.take(burst[:0])
+		closed := c.out.closed
+		beat := c.beat
+		c.mu.Unlock()
+		if len(burst) == 0 {
+			if closed || !c.idle(beat, &last) {
+				return
+			}
+			continue
+		}
+		vectors = vectors[:0]
+		for _, b := range burst {
+			vectors = append(vectors, b.data)
+		}
+		if err := c.write(vectors); err != nil {
+			c.writeFailed(err)
+			return
+		}
+		last = time.Now()
+		c.wrote(burst)
+		clear(burst)
+	}
+}
+
+// idle waits for work. When nothing was written for half the heart-beat interval it sends an EOL (STOMP 1.2,
+// Heart-beating). false: the socket failed.
+func (c *conn) idle(beat time.Duration, last *time.Time) bool {
+	if beat == 0 {
+		<-c.wake
+		return true
+	}
+	timer := time.NewTimer(time.Until(last.Add(beat / 2)))
+	defer timer.Stop()
+	select {
+	case <-c.wake:
+		return true
+	case <-timer.C:
+	}
+	if err := c.write(net.Buffers{{'\n'}}); err != nil {
+		c.writeFailed(err)
+		return false
+	}
+	*last = time.Now()
+	return true
+}
+
+// write writes all of buffers; a socket that accepts nothing for limits.write_stall is an error.
+func (c *conn) write(buffers net.Buffers) error {
+	for {
+		if stall := c.srv.cfg.Limits.WriteStall; stall > 0 {
+			if err := c.net.SetWriteDeadline(time.Now().Add(stall)); err != nil {
+				return err
+			}
+		}
+		n, err := buffers.WriteTo(c.net)
+		if err == nil {
+			return nil
+		}
+		if n == 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+	}
+}
+
+func (c *conn) writeFailed(err error) {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.log.Warn("client.slow", "session", c.session, "reason", "limits.write_stall")
+	}
+	c.abort()
+	c.read.interrupt()
+}
+
+// wrote settles what a burst has delivered and lets the pulls go on.
+func (c *conn) wrote(burst []chunk) {
+	c.mu.Lock()
+	settled := c.out.done(burst)
+	for _, a := range settled {
+		a.sub.unacked--
+		c.unacked--
+		c.held -= a.d.Size
+	}
+	c.mu.Unlock()
+	for _, a := range settled {
+		if err := c.srv.bridge.Ack(a.d); err != nil {
+			c.log.Debug("ack not sent, the message may come again", "err", err)
+		}
+	}
+	if c.queueSubs.Load() > 0 {
+		c.wakePulls()
+	}
+}
+
+// wakePulls tells every pull of this connection that there may be room.
+func (c *conn) wakePulls() {
+	c.mu.Lock()
+	for s := range c.queues {
+		s.pull.Wake()
+	}
+	c.mu.Unlock()
+}

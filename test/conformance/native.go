@@ -1,0 +1,203 @@
+package conformance
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natstomp/natstomp/test/stompclient"
+)
+
+// natsConn returns the run's own NATS connection.
+func (r *runner) natsConn() (*nats.Conn, error) {
+	if r.nc == nil {
+		nc, err := nats.Connect(r.env.Server.NATSURL, nats.NoReconnect())
+		if err != nil {
+			return nil, err
+		}
+		r.nc = nc
+	}
+	return r.nc, nil
+}
+
+func (r *runner) nativeStep(st step) error {
+	nc, err := r.natsConn()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	first := r.expand(st.words[0])
+	switch st.verb {
+	case "nats":
+		return r.natsSubscribe(st)
+	case "nats>":
+		m, err := r.natsMsg(st)
+		if err != nil {
+			return err
+		}
+		if err := nc.PublishMsg(m); err != nil {
+			return err
+		}
+		return nc.Flush()
+	case "nats<":
+		sub, err := r.sub(first)
+		if err != nil {
+			return err
+		}
+		m, err := sub.NextMsg(patience)
+		if err != nil {
+			return fmt.Errorf("waiting for a NATS message: %w", err)
+		}
+		return r.matchNATS(st, m.Header, m.Data)
+	case "nats<none":
+		return r.natsNone(first)
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	switch st.verb {
+	case "js>":
+		m, err := r.natsMsg(st)
+		if err != nil {
+			return err
+		}
+		_, err = js.PublishMsg(ctx, m)
+		return err
+	case "js<":
+		return r.pull(ctx, js, first, st)
+	default:
+		return r.count(ctx, js, st)
+	}
+}
+
+func (r *runner) natsSubscribe(st step) error {
+	if st.words[0] != "sub" {
+		return fmt.Errorf("script: unknown step nats %s", st.words[0])
+	}
+	sub, err := r.nc.SubscribeSync(r.expand(st.words[2]))
+	if err != nil {
+		return err
+	}
+	r.subs[r.expand(st.words[1])] = sub
+	return r.nc.Flush()
+}
+
+func (r *runner) natsMsg(st step) (*nats.Msg, error) {
+	m := nats.NewMsg(r.expand(st.words[0]))
+	m.Data = []byte(r.expand(st.body))
+	for _, w := range st.words[1:] {
+		if reply, ok := strings.CutPrefix(w, "@reply="); ok {
+			m.Reply = r.expand(reply)
+			continue
+		}
+		name, value, ok := strings.Cut(w, ":")
+		if !ok {
+			return nil, fmt.Errorf("script: %q is no header", w)
+		}
+		m.Header[name] = append(m.Header[name], r.expand(value))
+	}
+	return m, nil
+}
+
+func (r *runner) sub(name string) (*nats.Subscription, error) {
+	sub := r.subs[name]
+	if sub == nil {
+		return nil, fmt.Errorf("script: no NATS subscription %s", name)
+	}
+	return sub, nil
+}
+
+// natsNone asserts that nothing waits for the subscription: what the server sent before the flush is there after it.
+func (r *runner) natsNone(name string) error {
+	sub, err := r.sub(name)
+	if err != nil {
+		return err
+	}
+	if err := r.nc.Flush(); err != nil {
+		return err
+	}
+	n, _, err := sub.Pending()
+	if err == nil && n > 0 {
+		m, _ := sub.NextMsg(patience)
+		err = fmt.Errorf("got %d NATS messages, the first on %s: %v %.300q", n, m.Subject, m.Header, m.Data)
+	}
+	return err
+}
+
+func (r *runner) matchNATS(st step, h nats.Header, body []byte) error {
+	got := message{body: body}
+	for name, values := range h {
+		for _, v := range values {
+			got.headers = append(got.headers, stompclient.Header{Name: name, Value: v})
+		}
+	}
+	sort.Slice(got.headers, func(i, j int) bool { return got.headers[i].Name < got.headers[j].Name })
+	st.words = st.words[1:]
+	found, err := r.match(st, got)
+	if err != nil {
+		return fmt.Errorf("%w\n\tgot the NATS message %v %.300q", err, h, body)
+	}
+	for name, value := range found {
+		r.vars[name] = value
+	}
+	return nil
+}
+
+// pull takes one message of a queue through the durable that natstomp shares, and acks it.
+func (r *runner) pull(ctx context.Context, js jetstream.JetStream, channel string, st step) error {
+	consumer, err := js.Consumer(ctx, streamName(channel), "stomp")
+	if err != nil {
+		return err
+	}
+	m, err := consumer.Next(jetstream.FetchMaxWait(patience))
+	if err != nil {
+		return fmt.Errorf("pulling from the queue: %w", err)
+	}
+	if err := r.matchNATS(st, m.Headers(), m.Data()); err != nil {
+		return err
+	}
+	return m.DoubleAck(ctx)
+}
+
+// count compares how many messages the stream of a queue holds.
+func (r *runner) count(ctx context.Context, js jetstream.JetStream, st step) error {
+	want, err := strconv.ParseUint(r.expand(st.words[2]), 10, 64)
+	if err != nil {
+		return err
+	}
+	stream, err := js.Stream(ctx, streamName(r.expand(st.words[1])))
+	if errors.Is(err, jetstream.ErrStreamNotFound) && want == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	info, err := stream.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if got := info.State.Msgs; got != want {
+		return fmt.Errorf("messages in the stream: got %d, want %d", got, want)
+	}
+	return nil
+}
+
+var notName = regexp.MustCompile(`[^A-Za-z0-9_-]`)
+
+// streamName returns the name of a queue's stream (DESIGN section 2).
+func streamName(channel string) string {
+	name := notName.ReplaceAllString(strings.ReplaceAll(channel, ".", "_"), "-")
+	sum := sha256.Sum256([]byte(channel))
+	return "Q_" + name[:min(60, len(name))] + "_" + hex.EncodeToString(sum[:4])
+}

@@ -1,0 +1,344 @@
+package interop_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natstomp/natstomp/test/testserver"
+)
+
+// native is a NATS client of its own, beside natstomp.
+func native(t *testing.T, srv *testserver.Server) (*nats.Conn, jetstream.JetStream) {
+	t.Helper()
+	nc, err := nats.Connect(srv.NATSURL, nats.Timeout(patience))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nc, js
+}
+
+// subject is a channel as NATS has it.
+func subject(channel string) string { return strings.ReplaceAll(channel, "/", ".") }
+
+// queueStream is the name of the stream of a queue, as the documentation has it.
+func queueStream(channel string) string {
+	dotted := subject(channel)
+	name := regexp.MustCompile(`[^A-Za-z0-9_-]`).ReplaceAllString(strings.ReplaceAll(dotted, ".", "_"), "-")
+	sum := sha256.Sum256([]byte(dotted))
+	return fmt.Sprintf("Q_%s_%x", name[:min(len(name), 60)], sum[:4])
+}
+
+// natsSamples are those samples whose headers NATS carries under their own names.
+func natsSamples() []outgoing {
+	out := samples()
+	for i := range out {
+		out[i].Headers = slices.DeleteFunc(slices.Clone(out[i].Headers), func(h pair) bool {
+			return strings.Contains(h[1], "\n") || strings.TrimSpace(h[1]) != h[1]
+		})
+	}
+	return out
+}
+
+// toNATS makes a NATS message of a sample.
+func toNATS(subject string, m outgoing) *nats.Msg {
+	msg := nats.NewMsg(subject)
+	msg.Data = m.Body
+	for _, h := range m.Headers {
+		msg.Header[h[0]] = []string{h[1]}
+	}
+	return msg
+}
+
+// wantNATS compares what a native client got with a sample.
+func wantNATS(t *testing.T, i int, header nats.Header, data []byte, want outgoing) {
+	t.Helper()
+	if !bytes.Equal(data, want.Body) {
+		t.Fatalf("message %d has %d octets %.40q, want %d %.40q", i, len(data), data, len(want.Body), want.Body)
+	}
+	for _, h := range want.Headers {
+		if got := header[h[0]]; len(got) != 1 || got[0] != h[1] {
+			t.Errorf("message %d: NATS header %s is %q, want %q", i, h[0], got, h[1])
+		}
+	}
+	for name := range header {
+		known := slices.ContainsFunc(want.Headers, func(h pair) bool { return h[0] == name })
+		if !known && !strings.HasPrefix(name, "Nats-") {
+			t.Errorf("message %d: a NATS header %s:%q that nobody sent", i, name, header[name])
+		}
+	}
+}
+
+func TestNativeTopicSubscriber(t *testing.T) {
+	t.Parallel()
+	srv := testserver.Start(t)
+	each(t, []string{"1.2"}, func(t *testing.T, c client, version string) {
+		nc, _ := native(t, srv)
+		ch := channel(t)
+		sub, err := nc.SubscribeSync(subject(ch))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := nc.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		sent := append(natsSamples(), outgoing{Body: []byte("bare")})
+		c.start(t, srv, "publish", options{
+			Version: version, Destination: "/topic/" + ch, Messages: sent,
+		}).finish(t)
+		for i, want := range sent {
+			got, err := sub.NextMsg(patience)
+			if err != nil {
+				t.Fatalf("message %d: %v", i, err)
+			}
+			wantNATS(t, i, got.Header, got.Data, want)
+			if len(want.Headers) == 0 && got.Header != nil {
+				t.Errorf("a header block with nothing in it: %v", got.Header)
+			}
+			if got.Reply != "" {
+				t.Errorf("a reply subject %q that nobody asked for", got.Reply)
+			}
+		}
+	})
+}
+
+func TestNativeTopicPublisher(t *testing.T) {
+	t.Parallel()
+	srv := testserver.Start(t)
+	each(t, []string{"1.1", "1.2"}, func(t *testing.T, c client, version string) {
+		nc, _ := native(t, srv)
+		ch := channel(t)
+		consumer := c.start(t, srv, "consume", options{
+			Version: version, Destination: "/topic/" + ch, Ack: "auto", Count: len(natsSamples()),
+		})
+		consumer.await(t, "ready", 1)
+		for _, m := range natsSamples() {
+			msg := toNATS(subject(ch), m)
+			// None of these may reach a STOMP client.
+			msg.Header["message-id"] = []string{"forged"}
+			msg.Header["redelivered"] = []string{"true"}
+			msg.Header["Nats-Msg-Id"] = []string{"internal"}
+			if err := nc.PublishMsg(msg); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := nc.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		got := consumer.finish(t).of("message", "consumer")
+		wantSamples(t, got, natsSamples(), "/topic/"+ch)
+		for _, m := range got {
+			for _, name := range []string{"redelivered", "Nats-Msg-Id", "nats-msg-id"} {
+				if value, found := m.Headers[name]; found {
+					t.Fatalf("header %s:%s reached a STOMP client", name, value)
+				}
+			}
+			if m.Headers["message-id"] == "forged" {
+				t.Fatal("a native publisher's message-id reached a STOMP client")
+			}
+		}
+	})
+}
+
+func TestNativeQueuePublisher(t *testing.T) {
+	t.Parallel()
+	srv := testserver.Start(t)
+	each(t, []string{"1.2"}, func(t *testing.T, c client, version string) {
+		_, js := native(t, srv)
+		ch := channel(t)
+		consumer := c.start(t, srv, "consume", options{
+			Version: version, Destination: "/queue/" + ch, Ack: "client-individual", Count: len(natsSamples()),
+		})
+		consumer.await(t, "ready", 1) // The first use has made the queue.
+		for i, m := range natsSamples() {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ack, err := js.PublishMsg(ctx, toNATS("stomp.queue."+subject(ch), m))
+			cancel()
+			if err != nil {
+				t.Fatalf("message %d: %v", i, err)
+			}
+			if want := queueStream(ch); ack.Stream != want {
+				t.Fatalf("stored in stream %q, want %q", ack.Stream, want)
+			}
+		}
+		got := consumer.finish(t).of("message", "consumer")
+		wantSamples(t, got, natsSamples(), "/queue/"+ch)
+		for _, m := range got {
+			if flag, found := m.Headers["redelivered"]; found || m.Headers["x-delivery-count"] != "1" {
+				t.Fatalf("a first delivery has redelivered:%q and x-delivery-count:%q", flag, m.Headers["x-delivery-count"])
+			}
+		}
+	})
+}
+
+func TestNativeQueueConsumer(t *testing.T) {
+	t.Parallel()
+	srv := testserver.Start(t)
+	each(t, []string{"1.2"}, func(t *testing.T, c client, version string) {
+		_, js := native(t, srv)
+		ch := channel(t)
+		sent := natsSamples()
+		c.start(t, srv, "publish", options{
+			Version: version, Destination: "/queue/" + ch, Messages: sent,
+		}).finish(t)
+
+		ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+		defer cancel()
+		durable, err := js.Consumer(ctx, queueStream(ch), "stomp")
+		if err != nil {
+			t.Fatalf("the shared durable of stream %s: %v", queueStream(ch), err)
+		}
+		for taken := 0; taken < len(sent); {
+			batch, err := durable.Fetch(len(sent)-taken, jetstream.FetchMaxWait(patience))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for m := range batch.Messages() {
+				wantNATS(t, taken, m.Headers(), m.Data(), sent[taken])
+				if err := m.DoubleAck(ctx); err != nil {
+					t.Fatal(err)
+				}
+				taken++
+			}
+			if err := batch.Error(); err != nil {
+				t.Fatalf("after %d messages: %v", taken, err)
+			}
+		}
+
+		// A STOMP consumer finds nothing of it, and a native NAK comes to it flagged.
+		if _, err := js.Publish(ctx, "stomp.queue."+subject(ch), []byte("given back")); err != nil {
+			t.Fatal(err)
+		}
+		m, err := durable.Next(jetstream.FetchMaxWait(patience))
+		if err != nil {
+			t.Fatal(err)
+		}
+		consumer := c.start(t, srv, "consume", options{
+			Version: version, Destination: "/queue/" + ch, Ack: "client", Count: 1,
+		})
+		consumer.await(t, "ready", 1)
+		if err := m.Nak(); err != nil {
+			t.Fatal(err)
+		}
+		wantDeliveries(t, consumer.finish(t).of("message", "consumer"), []string{"given back"}, 2)
+		info, err := durable.Info(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.NumPending != 0 {
+			t.Errorf("%d messages left in the queue, want none", info.NumPending)
+		}
+	})
+}
+
+// Both libraries and a native consumer share one queue's durable.
+func TestNativeCompeting(t *testing.T) {
+	t.Parallel()
+	srv := testserver.Start(t)
+	const share = 40
+	_, js := native(t, srv)
+	ch := channel(t)
+	var running []*session
+	for _, c := range clients {
+		s := c.start(t, srv, "consume", options{
+			Destination: "/queue/" + ch, Ack: "client-individual", Count: share,
+			Headers: []pair{{"prefetch-count", "1"}},
+		})
+		s.await(t, "ready", 1)
+		running = append(running, s)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	durable, err := js.Consumer(ctx, queueStream(ch), "stomp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]int)
+	settled := make(chan error, 1)
+	go func() { // Takes its own share.
+		for range share {
+			m, err := durable.Next(jetstream.FetchMaxWait(patience))
+			if err == nil {
+				seen[string(m.Data())]++
+				err = m.DoubleAck(ctx)
+			}
+			if err != nil {
+				settled <- err
+				return
+			}
+		}
+		settled <- nil
+	}()
+	for n := range (len(clients) + 1) * share {
+		if _, err := js.Publish(ctx, "stomp.queue."+subject(ch), fmt.Append(nil, n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-settled; err != nil {
+		t.Fatalf("the native consumer: %v", err)
+	}
+	for _, s := range running {
+		for _, m := range s.finish(t).of("message", "consumer") {
+			if seen[string(m.Body)]++; m.Headers["redelivered"] == "" && seen[string(m.Body)] > 1 {
+				t.Errorf("%q came twice without redelivered:true", m.Body)
+			}
+		}
+	}
+	if got, want := len(seen), (len(clients)+1)*share; got != want {
+		t.Errorf("%d different messages, want %d", got, want)
+	}
+}
+
+// A wildcard subscription sees native messages of its topics, and nothing of queues or of NATS's own subjects.
+func TestNativeWildcard(t *testing.T) {
+	t.Parallel()
+	srv := testserver.Start(t)
+	each(t, []string{"1.1", "1.2"}, func(t *testing.T, c client, version string) {
+		nc, js := native(t, srv)
+		ch := channel(t)
+		all := c.start(t, srv, "consume", options{
+			Version: version, Destination: "/topic/" + ch + "/>", Ack: "auto", Count: 3,
+		})
+		one := c.start(t, srv, "consume", options{
+			Version: version, Destination: "/topic/" + ch + "/*/b", Ack: "auto", Count: 1,
+		})
+		all.await(t, "ready", 1)
+		one.await(t, "ready", 1)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		_, err := js.Publish(ctx, "stomp.queue."+subject(ch)+".none", []byte("no such queue"))
+		if err == nil || !errors.Is(err, jetstream.ErrNoStreamResponse) {
+			t.Errorf("publishing to a queue that nobody uses: %v, want no response", err)
+		}
+		for _, tail := range []string{"a", "a.b", "a.b.c"} {
+			if err := nc.Publish(subject(ch)+"."+tail, []byte(tail)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := nc.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		got := all.finish(t).of("message", "consumer")
+		wantBodies(t, got, []string{"a", "a.b", "a.b.c"})
+		for i, want := range []string{"a", "a/b", "a/b/c"} {
+			if got, want := got[i].Headers["destination"], "/topic/"+ch+"/"+want; got != want {
+				t.Errorf("destination is %q, want %q", got, want)
+			}
+		}
+		wantBodies(t, one.finish(t).of("message", "consumer"), []string{"a.b"})
+	})
+}

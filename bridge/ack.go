@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strconv"
@@ -87,20 +88,20 @@ func (b *Bridge) confirm(ds []Delivery, word func(Delivery) []byte, done func(er
 	}
 }
 
-// GiveBack returns deliveries to their queue in stream order, to be delivered at once to whoever asks next.
+// GiveBack returns deliveries to their queue in stream order, to be delivered at once to whoever asks next. It waits
+// until JetStream has taken them back, so that a pull sent afterwards gets them first.
 func (b *Bridge) GiveBack(ds []Delivery) error {
-	slices.SortFunc(ds, func(a, b Delivery) int {
-		switch {
-		case a.Sequence < b.Sequence:
-			return -1
-		case a.Sequence > b.Sequence:
-			return 1
-		}
-		return 0
-	})
+	if len(ds) == 0 {
+		return nil
+	}
+	slices.SortFunc(ds, func(a, b Delivery) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	last := len(ds) - 1
 	var errs []error
-	for _, d := range ds {
+	for _, d := range ds[:last] {
 		errs = append(errs, b.Nack(d, 0))
 	}
-	return errors.Join(errs...)
+	// JetStream handles the acks of a consumer one after the other: the last answer speaks for all.
+	done := make(chan error, 1)
+	b.ConfirmNack(ds[last:], func(Delivery) time.Duration { return 0 }, func(err error) { done <- err })
+	return errors.Join(append(errs, <-done)...)
 }

@@ -94,7 +94,7 @@ func blank(c byte) bool { return c == ' ' || c == '\t' }
 // tokenOctet marks the octets of an HTTP token (RFC 9110, 5.6.2).
 var tokenOctet = func() (t [256]bool) {
 	for c := range 256 {
-		b := byte(c) //nolint:gosec // below 256
+		b := byte(c)
 		t[c] = b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' ||
 			strings.IndexByte("!#$%&'*+-.^_`|~", b) >= 0
 	}

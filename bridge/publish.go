@@ -96,9 +96,11 @@ func (b *Bridge) SendBatch(sends []Send, done func(error)) {
 	for _, s := range sends {
 		size += len(s.Body)
 	}
+	q.batches <- struct{}{}
 	q.window.enter(len(sends), size)
 	finish := func(err error) {
 		q.window.leave(len(sends), size)
+		<-q.batches
 		done(err)
 	}
 	id := b.batches.next()

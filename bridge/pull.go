@@ -23,6 +23,8 @@ const (
 	pullRetry = 500 * time.Millisecond
 	// holdInterval is how often held messages are kept from redelivery.
 	holdInterval = ackWait / 3
+	// fetchTimeout bounds a fetch of what is there.
+	fetchTimeout = 2 * time.Second
 	// statusRoom is the room for status messages beside the messages asked for.
 	statusRoom = 64
 )
@@ -71,6 +73,7 @@ type QueueSubscription struct {
 	tooLarge    bool
 	heard       time.Time
 	retryAt     time.Time
+	backlog     bool // the server may be sending: the last message was not the queue's last
 	kept        time.Time
 	scratch     []byte
 	refused     []Delivery // what the receiver did not take
@@ -114,25 +117,13 @@ func (s *QueueSubscription) Wake() {
 	}
 }
 
-// Stop ends pulling. It returns when every message that the server sent to this subscription is either with the
-// receiver or on its way back, together with held, which the caller takes from the receiver: all in stream order.
-// held is called after the last delivery.
+// Stop ends pulling, after the receiver has begun to refuse. It returns when every message that the server sent to this
+// subscription is either settled or back in the queue, together with what held takes from the receiver: all in stream
+// order. held is called after the last delivery.
 func (s *QueueSubscription) Stop(held func() []Delivery) {
 	s.stopOnce.Do(func() { close(s.stop) })
 	<-s.done
-	back := append(held(), s.refused...)
-	for {
-		select {
-		case m := <-s.messages:
-			if d, ok := delivery(m); ok {
-				back = append(back, d)
-			}
-			continue
-		default:
-		}
-		break
-	}
-	if err := s.b.GiveBack(back); err != nil {
+	if err := s.b.GiveBack(append(held(), s.refused...)); err != nil {
 		s.b.log.Warn("returning messages failed; they come back after the ack wait", "stream", s.q.stream, "err", err)
 	}
 }
@@ -178,9 +169,70 @@ func (s *QueueSubscription) leave() {
 	if err == nil {
 		err = s.b.control.wait()
 	}
+	s.receiveAll()
+	if err == nil && s.outstanding > 0 && s.backlog {
+		err = s.collect()
+	}
 	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 		s.b.log.Warn("ending a pull failed", "stream", s.q.stream, "err", err)
 	}
+}
+
+// receiveAll handles what is in the channel.
+func (s *QueueSubscription) receiveAll() {
+	for {
+		select {
+		case m := <-s.messages:
+			s.receive(m)
+		default:
+			return
+		}
+	}
+}
+
+// collect fetches what the server had decided to send when the interest went: it would otherwise be redelivered before
+// everything that is given back, and so out of order. The server sends in order, so the answer to the first fetch says
+// that it has noticed the loss; the second then gets what was lost before anything else.
+func (s *QueueSubscription) collect() error {
+	if err := s.fetch(1); err != nil {
+		return err
+	}
+	return s.fetch(s.outstanding)
+}
+
+// fetch takes up to so many messages that are there now, to be given back.
+func (s *QueueSubscription) fetch(messages int) error {
+	inbox := nats.NewInbox()
+	got := make(chan *nats.Msg, messages+1)
+	sub, err := s.b.cfg.Control.ChanSubscribe(inbox, got)
+	if err != nil {
+		return err
+	}
+	defer sub.Unsubscribe() //nolint:errcheck // fails only when the connection is gone, and then it is done
+	request := strconv.AppendInt([]byte(`{"no_wait":true,"batch":`), int64(messages), 10)
+	if err := s.b.cfg.Control.PublishRequest(s.next(), inbox, append(request, '}')); err != nil {
+		return err
+	}
+	limit := time.NewTimer(fetchTimeout)
+	defer limit.Stop()
+	for range messages {
+		select {
+		case m := <-got:
+			d, ok := delivery(m)
+			if !ok {
+				return nil // No more there.
+			}
+			s.refused = append(s.refused, d)
+		case <-limit.C:
+			return ErrTimeout
+		}
+	}
+	return nil
+}
+
+// next is the subject of pulls.
+func (s *QueueSubscription) next() string {
+	return "$JS.API.CONSUMER.MSG.NEXT." + s.q.stream + "." + durableName
 }
 
 // pull asks for as much as the receiver has credit for, when little is on the way.
@@ -202,12 +254,13 @@ func (s *QueueSubscription) pull() {
 		request = strconv.AppendInt(append(request, `,"max_bytes":`...), int64(octets), 10)
 	}
 	request = append(request, `,"expires":30000000000,"idle_heartbeat":5000000000}`...)
-	if err := s.b.cfg.Control.PublishRequest("$JS.API.CONSUMER.MSG.NEXT."+s.q.stream+"."+durableName, s.inbox, request); err != nil {
+	if err := s.b.cfg.Control.PublishRequest(s.next(), s.inbox, request); err != nil {
 		s.retryAt = time.Now().Add(pullRetry)
 		return
 	}
 	s.outstanding += messages
 	s.octets += octets
+	s.backlog = true
 	s.tooLarge = false
 	s.heard = time.Now()
 }
@@ -221,6 +274,7 @@ func (s *QueueSubscription) receive(m *nats.Msg) {
 	}
 	s.outstanding = max(s.outstanding-1, 0)
 	s.octets = max(s.octets-len(m.Data), 0)
+	s.backlog = meta.NumPending > 0
 	if s.outstanding == 0 {
 		s.octets = 0
 	}

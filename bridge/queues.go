@@ -42,6 +42,7 @@ type queue struct {
 	stream  string
 	mark    uint64 // everything up to here may have been delivered before this start
 	window  *window
+	batches chan struct{} // one token for each atomic batch on the way
 
 	ready chan struct{} // closed when the making is over
 	err   error         // set before ready is closed
@@ -57,6 +58,7 @@ func newQueue(channel, subject string) *queue {
 		subject: subject,
 		stream:  QueueStream(channel),
 		window:  newWindow(windowMessages, windowBytes),
+		batches: make(chan struct{}, maxBatches),
 		ready:   make(chan struct{}),
 	}
 }
@@ -227,6 +229,9 @@ func (qs *queues) marks(ctx context.Context) map[string]uint64 {
 	}
 	return marks
 }
+
+// maxBatches is how many atomic batches one stream works on at once; JetStream's own limit is 50.
+const maxBatches = 16
 
 const (
 	// windowMessages and windowBytes bound what waits for one stream's PubAck on this node. JetStream refuses

@@ -79,8 +79,9 @@ func sizeUnit(unit string) (int64, error) {
 	return 1, fmt.Errorf("has the unknown unit %q: use B, KiB, MiB or GiB", unit)
 }
 
-// Secret is a text that never shows itself: every way of formatting, encoding or logging it gives "***", or "" when it
-// is empty. Only Reveal returns it.
+// Secret is a text that does not show itself: formatted, encoded or logged, alone or in a struct, list or map, it gives
+// "***", or "" when it is empty. Only Reveal returns it. Two things are beyond its reach: the verbs %p and %w, which are
+// mistakes that go vet reports, and its use as the key of a map that is encoded as JSON.
 type Secret string
 
 const hidden = "***"

@@ -53,11 +53,11 @@ type conn struct {
 	beat    time.Duration // the writer's effective heart-beat interval, 0: none
 
 	queueSubs atomic.Int32 // queue subscriptions, to save a lock where there are none
+	failed    atomic.Bool  // an ERROR is in the outbox, or the socket is gone; set with mu held
 
 	mu       sync.Mutex
 	out      outbox                     // guarded by mu
 	receipts receipts                   // guarded by mu
-	failed   bool                       // guarded by mu; an ERROR is in the outbox, or the socket is gone
 	lost     []autoAck                  // guarded by mu; deliveries that were dropped unwritten
 	queues   map[*subscription]struct{} // guarded by mu; queue subscriptions that pull
 	unacked  int                        // guarded by mu; messages that the client holds
@@ -108,7 +108,10 @@ func (c *conn) readLoop() (receipt string, err error) {
 	var f frame.Frame
 	for {
 		err := c.dec.Decode(&f)
-		if err == nil {
+		switch {
+		case err == nil && c.failed.Load():
+			err = errFailed // What came in one read with the frame that failed.
+		case err == nil:
 			err = c.handle(&f)
 		}
 		if err != nil {
@@ -123,13 +126,9 @@ func (c *conn) explain(err error) error {
 		return err
 	}
 	switch {
+	case c.failed.Load():
+		return errFailed
 	case c.read.interrupted():
-		c.mu.Lock()
-		failed := c.failed
-		c.mu.Unlock()
-		if failed {
-			return errFailed
-		}
 		return errShutdown
 	case c.connected:
 		c.log.Info("client.timeout", "session", c.session)
@@ -166,7 +165,7 @@ func (c *conn) finish(receipt string, cause error) {
 	c.mu.Lock()
 	lost := append(c.lost, c.out.abandon()...)
 	c.lost = nil
-	c.failed = true
+	c.failed.Store(true)
 	c.receipts.room.Broadcast()
 	c.mu.Unlock()
 	c.returnLost(lost)
@@ -212,10 +211,10 @@ func (c *conn) flushTopics(done func(error)) {
 
 // fail puts the ERROR for err into the outbox as its last frame. c.mu is held.
 func (c *conn) fail(err error, receipt string) {
-	if c.failed {
+	if c.failed.Load() {
 		return
 	}
-	c.failed = true
+	c.failed.Store(true)
 	e, known := clientError(err)
 	if !known {
 		c.log.Error("session failed", "session", c.session, "err", err)
@@ -239,13 +238,18 @@ func (c *conn) failNow(err error) {
 // abort closes the socket at once; both goroutines end.
 func (c *conn) abort() {
 	c.mu.Lock()
-	c.failed = true
-	c.out.closed = true
-	c.lost = append(c.lost, c.out.discard()...)
-	c.receipts.room.Broadcast()
+	c.failed.Store(true)
+	c.mute()
 	c.mu.Unlock()
 	_ = c.net.Close() // The session is over either way.
 	c.kick()
+}
+
+// mute drops what is not written and accepts nothing more. c.mu is held.
+func (c *conn) mute() {
+	c.out.closed = true
+	c.lost = append(c.lost, c.out.discard()...)
+	c.receipts.room.Broadcast()
 }
 
 // shutdown ends the session with the ERROR that says so.

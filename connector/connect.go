@@ -50,9 +50,6 @@ func (c *conn) open(version frame.Version, wish frame.Heartbeat) {
 		c.read.silence = 2 * effective(wish.Out, offer)
 		beat = effective(wish.In, offer)
 	}
-	if err := c.read.arm(); err != nil {
-		c.log.Debug("socket closed during the handshake", "err", err)
-	}
 	c.connected = true
 	c.mu.Lock()
 	c.version, c.beat = version, beat

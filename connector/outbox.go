@@ -40,7 +40,7 @@ type outbox struct {
 }
 
 // pending is the octets that are not written yet.
-func (o *outbox) pending() int { return int(o.appended - o.written) } //nolint:gosec // bounded by limits.pending_bytes
+func (o *outbox) pending() int { return int(o.appended - o.written) }
 
 // tail returns the buffer to append a frame to; keep takes it back.
 func (o *outbox) tail() []byte {
@@ -81,7 +81,7 @@ func (o *outbox) take(into []chunk) []chunk {
 	rest := copy(o.chunks, o.chunks[n:])
 	clear(o.chunks[rest:])
 	o.chunks = o.chunks[:rest]
-	o.taken += uint64(size) //nolint:gosec // a sum of lengths
+	o.taken += uint64(size)
 	return into
 }
 

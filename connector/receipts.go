@@ -40,13 +40,13 @@ func (r *receipts) push(s slot) uint64 {
 	}
 	r.slots = append(r.slots, s)
 	r.size += s.size
-	return r.base + uint64(r.open()) - 1 //nolint:gosec // not negative
+	return r.base + uint64(r.open()) - 1
 }
 
 // fill records the outcome of a slot. Unknown numbers are those of a connection that has failed meanwhile.
 func (r *receipts) fill(number uint64, err error) {
-	if i := number - r.base; i < uint64(r.open()) { //nolint:gosec // not negative
-		s := &r.slots[r.head+int(i)] //nolint:gosec // below open
+	if i := number - r.base; i < uint64(r.open()) {
+		s := &r.slots[r.head+int(i)]
 		s.filled, s.err = true, err
 	}
 }
@@ -70,7 +70,7 @@ func (c *conn) reserve(receipt string, size int, then func()) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	limits := &c.srv.cfg.Limits
-	for c.receipts.open() > 0 && !c.failed &&
+	for c.receipts.open() > 0 && !c.out.closed &&
 		(c.receipts.open() >= limits.PublishWindow || c.receipts.size+size > int(limits.PendingBytes)) {
 		c.receipts.room.Wait()
 	}
@@ -90,7 +90,7 @@ func (c *conn) settle(number uint64, err error) {
 // popReceipts sends what is due. c.mu is held.
 func (c *conn) popReceipts() {
 	popped := false
-	for !c.failed {
+	for !c.failed.Load() {
 		s, ok := c.receipts.pop()
 		if !ok {
 			break
@@ -100,7 +100,7 @@ func (c *conn) popReceipts() {
 			c.fail(s.err, s.receipt)
 			break
 		}
-		if s.receipt != "" {
+		if s.receipt != "" && !c.out.closed {
 			c.out.keep(appendReceipt(c.out.tail(), c.version, s.receipt))
 		}
 		if s.then != nil {

@@ -48,7 +48,6 @@ type subscription struct {
 	waiting []byte // frames that came before the RECEIPT
 	closed  bool
 	last    uint64                 // second part of the newest message id
-	acked   uint64                 // ack:client: everything up to here is settled
 	pending map[uint64]*pendingAck // queue, client modes: what the client holds
 	unacked int                    // messages delivered and not settled
 	late    []uint64               // held too long
@@ -117,7 +116,7 @@ func (s *subscription) acceptTopic(tail []byte, shared bool) (wake bool) {
 	c := s.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.closed || c.failed || c.out.closed {
+	if s.closed || c.failed.Load() || c.out.closed {
 		return false
 	}
 	if c.out.pending()+len(s.waiting)+len(tail) > int(c.srv.cfg.Limits.PendingBytes) {
@@ -159,7 +158,7 @@ func (s *subscription) Credit(outstanding int) (messages, octets int) {
 	limits := &c.srv.cfg.Limits
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.closed || s.held || c.failed || c.out.closed {
+	if s.closed || s.held || c.failed.Load() || c.out.closed {
 		return 0, 0
 	}
 	share := max(len(c.queues), 1)
@@ -195,7 +194,7 @@ func (s *subscription) acceptQueue(tail []byte, d bridge.Delivery) bool {
 	c := s.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.closed || c.failed || c.out.closed {
+	if s.closed || c.failed.Load() || c.out.closed {
 		return false
 	}
 	c.out.keep(append(s.appendHead(c.out.tail()), tail...))

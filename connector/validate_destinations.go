@@ -107,6 +107,9 @@ func (v *validation) queuePattern(path, pattern string) {
 	for i, token := range tokens {
 		if token == "*" || token == ">" && i == len(tokens)-1 {
 			tokens[i] = "x"
+		} else if strings.ContainsAny(token, "*>") || token == "#" {
+			v.faultQuoted(path, pattern, "has a wildcard out of place", `"*" is one whole token and a last ">" the rest: orders.*`)
+			return
 		}
 	}
 	if reason := v.queueFault(pattern, strings.Join(tokens, ".")); reason != "" {

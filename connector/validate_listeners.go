@@ -112,8 +112,13 @@ func (v *validation) listeners(c Config) {
 	}
 	v.tlsFiles("listeners.tls", !off(l.TLS.Address), l.TLS.CertFile, l.TLS.KeyFile)
 	v.tlsFiles("listeners.wss", !off(l.WSS.Address), l.WSS.CertFile, l.WSS.KeyFile)
-	if l.WS.CertFile != "" || l.WS.KeyFile != "" {
-		v.fault("listeners.ws", "", "has no TLS and takes no cert_file or key_file", "configure listeners.wss")
+	for _, f := range []struct{ path, file string }{
+		{"listeners.ws.cert_file", l.WS.CertFile},
+		{"listeners.ws.key_file", l.WS.KeyFile},
+	} {
+		if f.file != "" {
+			v.faultQuoted(f.path, f.file, "has no effect: this listener has no TLS", "configure listeners.wss")
+		}
 	}
 	v.webSocket("listeners.ws", l.WS)
 	v.webSocket("listeners.wss", l.WSS)

@@ -86,12 +86,17 @@ func (c *conn) write(buffers net.Buffers) error {
 	}
 }
 
+// writeFailed ends the writer. A peer that only does not read is cut; one that is gone may have left frames in the
+// socket that still count, so the reader goes on to their end.
 func (c *conn) writeFailed(err error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.log.Warn("client.slow", "session", c.session, "reason", "limits.write_stall")
+		c.abort()
+		return
 	}
-	c.abort()
-	c.read.interrupt()
+	c.mu.Lock()
+	c.mute()
+	c.mu.Unlock()
 }
 
 // wrote settles what a burst has delivered and lets the pulls go on.

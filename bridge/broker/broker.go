@@ -84,7 +84,7 @@ func (b *Broker) options(role string) []nats.Option {
 		nats.MaxReconnects(-1),
 		nats.ReconnectBufSize(-1), // No hidden buffer: what was not sent is reported.
 		nats.CustomReconnectDelay(func(int) time.Duration {
-			return 250*time.Millisecond + rand.N(250*time.Millisecond)
+			return 250*time.Millisecond + rand.N(250*time.Millisecond) //nolint:gosec // jitter, not a secret
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
 			subject := ""

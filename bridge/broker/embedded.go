@@ -96,7 +96,7 @@ func embeddedOptions(cfg Embedded, dir string, maxPayload int) (*server.Options,
 	opts.JetStreamMaxStore = unlimited
 	opts.JetStreamMaxMemory = unlimited
 	opts.JetStreamLimits.DefaultMaxConsumers = -1
-	opts.MaxPayload = int32(maxPayload) //nolint:gosec // bounded by Validate
+	opts.MaxPayload = int32(maxPayload)
 	opts.SyncAlways = cfg.Durability == DurabilityFsync
 	if !opts.SyncAlways {
 		opts.SyncInterval = time.Second

@@ -15,12 +15,12 @@ import (
 type dirLock struct{ f *os.File }
 
 func lockDir(dir string) (*dirLock, error) {
-	f, err := os.OpenFile(filepath.Join(dir, "natstomp.lock"), os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the operator's own directory
+	f, err := os.OpenFile(filepath.Join(dir, "natstomp.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("nats.embedded.store_dir: %w", err)
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close() //nolint:errcheck,gosec // the lock is not ours
+		_ = f.Close() // The lock is not ours.
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, fmt.Errorf("nats.embedded.store_dir %s is in use by another process", dir)
 		}

@@ -29,7 +29,7 @@ func (b *Broker) Marks() (Marks, error) {
 }
 
 func loadMarks(dir string) (Marks, error) {
-	data, err := os.ReadFile(filepath.Join(dir, marksFile)) //nolint:gosec // the operator's own directory
+	data, err := os.ReadFile(filepath.Join(dir, marksFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return Marks{}, nil
 	}
@@ -51,7 +51,7 @@ func saveMarks(dir string, m Marks) error {
 		return err
 	}
 	path := filepath.Join(dir, marksFile)
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) //nolint:gosec // see loadMarks
+	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("saving the marks: %w", err)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const configFlagUsage = "configuration file [$" + configVariable + "]; without one ./natstomp.yaml, " +
+const configFlagUsage = "configuration `file` [$" + configVariable + "]; without one ./natstomp.yaml, " +
 	"then /etc/natstomp/natstomp.yaml, where they exist"
 
 func newCheckConfig(p process) *cobra.Command {

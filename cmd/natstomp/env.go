@@ -31,7 +31,7 @@ func (l *loader) loadVariables(prefix string, translate func(name, text string) 
 		TransformFunc: func(name, text string) (string, any) {
 			path, value := translate(name, text)
 			if path != "" {
-				l.sources[path] = source{rank: fromEnv, name: name}
+				l.setSource(path, source{rank: fromEnv, name: name})
 			}
 			return path, value
 		},
@@ -99,6 +99,7 @@ func (e *envLayer) translate(name, text string) (string, any) {
 	}
 	if other, twice := e.given[k.path]; twice {
 		e.fault(s, k.path, "", "is also set by "+other, "keep one of the two")
+		e.faults[len(e.faults)-1].repeated = true
 		return "", nil
 	}
 	e.given[k.path] = name

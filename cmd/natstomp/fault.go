@@ -36,6 +36,7 @@ func (s source) String() string {
 type fault struct {
 	source source
 	connector.Fault
+	repeated bool // The value is given twice; the first one was read.
 }
 
 // Error returns the fault on one line: source, path, value, reason, hint, as far as they are there.
@@ -71,6 +72,19 @@ func (f faults) sort() {
 			cmp.Compare(a.source.name, b.source.name),
 		)
 	})
+}
+
+// concern reports whether a fault is already known of path, of what it is in or of what is in it. What could not be
+// read has its default or nothing, and to complain of that too would mislead.
+func (f faults) concern(path string) bool {
+	return slices.ContainsFunc(f, func(known fault) bool {
+		return known.Path != "" && !known.repeated && (known.Path == path || inside(path, known.Path) || inside(known.Path, path))
+	})
+}
+
+// inside reports whether a path is below another one.
+func inside(path, outer string) bool {
+	return len(path) > len(outer) && strings.HasPrefix(path, outer) && (path[len(outer)] == '.' || path[len(outer)] == '[')
 }
 
 // quoted returns a value as faults show it: quoted, cut where it is long, and nothing at all if it is secret.

@@ -52,8 +52,8 @@ func reasonOf(err error) string {
 
 func (f *fileLayer) fault(line int, path, value, reason, hint string) {
 	f.faults = append(f.faults, fault{
-		source{fromFile, f.name, line},
-		connector.Fault{Path: path, Value: value, Reason: reason, Hint: hint},
+		source: source{fromFile, f.name, line},
+		Fault:  connector.Fault{Path: path, Value: value, Reason: reason, Hint: hint},
 	})
 }
 
@@ -136,6 +136,7 @@ func (f *fileLayer) section(n *yaml.Node, v reflect.Value, path string, keep boo
 		at := joined(path, name.Value)
 		if earlier, ok := first[name.Value]; ok && name.Kind == yaml.ScalarNode {
 			f.fault(name.Line, at, "", fmt.Sprintf("is given twice, first in line %d", earlier), "")
+			f.faults[len(f.faults)-1].repeated = true
 			continue
 		}
 		first[name.Value] = name.Line
@@ -182,19 +183,20 @@ func (f *fileLayer) setting(n *yaml.Node, v reflect.Value, path string, secret, 
 		f.section(n, v, path, keep)
 		return
 	}
-	ok := false
+	good := false
 	f.lines[path] = source{fromFile, f.name, n.Line}
 	if v.Kind() == reflect.Slice {
-		ok = f.list(n, v, path, secret)
+		good = f.list(n, v, path, secret)
 	} else {
-		ok = f.scalar(n, v, path, secret)
+		good = f.scalar(n, v, path, secret)
 	}
-	if ok && keep {
+	if good && keep {
 		f.values[path] = v.Interface()
 	}
 }
 
-// list reads a sequence into the slice v and reports whether all of it is good.
+// list reads a sequence into the slice v and reports whether it is one. What is wrong inside does not count: then the
+// rest can still be checked, and the configuration is refused in any case.
 func (f *fileLayer) list(n *yaml.Node, v reflect.Value, path string, secret bool) bool {
 	line := n.Line
 	n = resolved(n)
@@ -202,27 +204,24 @@ func (f *fileLayer) list(n *yaml.Node, v reflect.Value, path string, secret bool
 		f.fault(line, path, "", "must be a list, not "+nodeName(n), "write [] for an empty one")
 		return false
 	}
-	before := len(f.faults)
 	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
 	for i, item := range n.Content {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		f.setting(item, v.Index(i), at, secret, false)
 	}
-	return len(f.faults) == before
+	return true
 }
 
 // scalar reads a single value into v and reports whether it is good.
 func (f *fileLayer) scalar(n *yaml.Node, v reflect.Value, path string, secret bool) bool {
 	line := n.Line
 	n = resolved(n)
-	reason := ""
 	switch {
 	case isNull(n):
-		f.fault(line, path, "", "has no value", `write "" for an empty text`)
+		f.fault(line, path, "", "has no value", noValueHint(v.Kind()))
 		return false
 	case n.Kind != yaml.ScalarNode:
-		reason = "must be a single value, not " + nodeName(n)
-		f.fault(line, path, "", reason, "")
+		f.fault(line, path, "", "must be a single value, not "+nodeName(n), "")
 		return false
 	}
 	switch n.Tag {
@@ -243,6 +242,13 @@ func (f *fileLayer) scalar(n *yaml.Node, v reflect.Value, path string, secret bo
 	}
 	v.Set(reflect.ValueOf(value))
 	return true
+}
+
+func noValueHint(kind reflect.Kind) string {
+	if kind == reflect.String {
+		return `write "" for an empty text`
+	}
+	return "give it one, or remove the key"
 }
 
 // resolved follows an alias to what it names. Sections have no cycles, so neither has the walk.

@@ -70,7 +70,7 @@ func addSettingFlags(flags *pflag.FlagSet) {
 // usage is the help text of a setting's flag.
 func usage(k key, initial string) string {
 	text := strings.TrimSuffix(meanings[k.path], ".")
-	if initial != "" {
+	if initial != "" && initial != "false" {
 		text += " (default " + initial + ")"
 	}
 	return text + " [$" + k.env() + "]"
@@ -90,7 +90,7 @@ func (l *loader) loadFlags() error {
 			l.fault(s, v.key.path, quoted(v.text, false), err.Error(), "")
 			return "", nil
 		}
-		l.sources[v.key.path] = s
+		l.setSource(v.key.path, s)
 		return v.key.path, value
 	}), nil)
 }

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/knadh/koanf/providers/confmap"
@@ -56,21 +58,9 @@ func newLoader(environ []string, flags *pflag.FlagSet) *loader {
 // load returns the configuration, or faults with all that is wrong with it. named is the file that the command line
 // names, if any.
 func (l *loader) load(named string) (loaded, error) {
-	file, err := l.loadFile(named)
+	config, file, err := l.merge(named)
 	if err != nil {
 		return loaded{}, err
-	}
-	for _, layer := range []func() error{l.loadKubeMQ, l.loadNATSEnv, l.loadEnv, l.loadFlags} {
-		if err := layer(); err != nil {
-			return loaded{}, fmt.Errorf("merging the configuration: %w", err)
-		}
-	}
-	l.dropUnusedCreds()
-	config := connector.DefaultConfig()
-	for _, k := range l.keys {
-		if l.layers.Exists(k.path) {
-			k.of(&config).Set(reflect.ValueOf(l.layers.Get(k.path)))
-		}
 	}
 	skipped := l.check(config)
 	if len(l.faults) > 0 {
@@ -78,6 +68,28 @@ func (l *loader) load(named string) (loaded, error) {
 		return loaded{}, l.faults
 	}
 	return loaded{config, file, l.warnings, skipped}, nil
+}
+
+// merge reads all layers and returns what they amount to, and the name of the file. What is wrong inside a layer is
+// among the faults then.
+func (l *loader) merge(named string) (connector.Config, string, error) {
+	config := connector.DefaultConfig()
+	file, err := l.loadFile(named)
+	if err != nil {
+		return config, "", err
+	}
+	for _, layer := range []func() error{l.loadKubeMQ, l.loadNATSEnv, l.loadEnv, l.loadFlags} {
+		if err := layer(); err != nil {
+			return config, "", fmt.Errorf("merging the configuration: %w", err)
+		}
+	}
+	l.dropUnusedCreds()
+	for _, k := range l.keys {
+		if l.layers.Exists(k.path) {
+			k.of(&config).Set(reflect.ValueOf(l.layers.Get(k.path)))
+		}
+	}
+	return config, file, nil
 }
 
 // loadFile finds and reads the configuration file and returns its name.
@@ -127,15 +139,18 @@ func (l *loader) lookup(name string) string {
 
 // fault notes what is wrong with the value that s gives to path.
 func (l *loader) fault(s source, path, value, reason, hint string) {
-	l.faults = append(l.faults, fault{s, connector.Fault{Path: path, Value: value, Reason: reason, Hint: hint}})
+	l.faults = append(l.faults, fault{source: s, Fault: connector.Fault{Path: path, Value: value, Reason: reason, Hint: hint}})
 }
 
 // check notes the faults that show only when all layers are merged, and returns what will not be acted on.
 func (l *loader) check(config connector.Config) (skipped []string) {
 	var invalid connector.Faults
 	if errors.As(config.Validate(), &invalid) {
+		unread := slices.Clone(l.faults)
 		for _, f := range invalid {
-			l.faults = append(l.faults, fault{l.sourceOf(f.Path), f})
+			if !unread.concern(f.Path) {
+				l.faults = append(l.faults, fault{source: l.sourceOf(f.Path), Fault: f})
+			}
 		}
 	}
 	l.checkListeners(config)
@@ -198,6 +213,12 @@ func cannotRead(name string) (reason string) {
 		return "is a directory"
 	}
 	return ""
+}
+
+// setSource notes where the value at path comes from, also all of what is inside it.
+func (l *loader) setSource(path string, s source) {
+	maps.DeleteFunc(l.sources, func(at string, _ source) bool { return inside(at, path) })
+	l.sources[path] = s
 }
 
 // sourceOf returns where the value at path comes from. For a default it is the nearest section of the file.

@@ -76,7 +76,8 @@ func (d *Decoder) reset() {
 	d.command, d.pos, d.spans, d.length = Unknown, 0, d.spans[:0], -1
 }
 
-// takeHeaders turns the spans into slices, without room to append over what stands behind them.
+// takeHeaders turns the spans into names and values without room to append over what stands
+// behind them.
 func (d *Decoder) takeHeaders() []Header {
 	h := d.headers[:0]
 	b := d.in.data[d.in.start:]
@@ -85,7 +86,7 @@ func (d *Decoder) takeHeaders() []Header {
 		h = append(h, Header{Name: b[s.name:s.nameEnd:s.nameEnd], Value: b[s.value:s.valueEnd:s.valueEnd]})
 	}
 	d.headers = h
-	return h[:len(h):len(h)]
+	return h
 }
 
 // decode takes the frame at in.start apart.

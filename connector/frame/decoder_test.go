@@ -316,6 +316,20 @@ func TestDecodeReaderErrors(t *testing.T) {
 			t.Errorf("error after %d octets: got %v, want %v", cut, err, broken)
 		}
 	}
+	t.Run("error with the last octets of a frame", func(t *testing.T) {
+		reads := 0
+		d := frame.NewDecoder(readerFunc(func(p []byte) (int, error) {
+			reads++
+			return copy(p, in[:len(in)/2]), broken
+		}), frame.Limits{})
+		var f frame.Frame
+		if err := d.Decode(&f); err != nil || render(&f) != `SEND{}"a"` {
+			t.Errorf("got %s, %v, want the frame before the error", render(&f), err)
+		}
+		if err := d.Decode(&f); !errors.Is(err, broken) || reads != 1 {
+			t.Errorf("got %v after %d reads, want %v after 1", err, reads, broken)
+		}
+	})
 	t.Run("reads of nothing", func(t *testing.T) {
 		d := frame.NewDecoder(&pieces{}, frame.Limits{}) // It returns 0, nil for ever.
 		var f frame.Frame

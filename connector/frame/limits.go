@@ -36,14 +36,15 @@ const (
 // unlimited is the bound that no length reaches; a few octets can be added to it.
 const unlimited = math.MaxInt / 2
 
-// bounded returns the limits with unlimited in the place of 0, and Passcode at least HeaderLine.
+// bounded returns the limits with unlimited in the place of 0, but for Passcode, which then is
+// below HeaderLine and without effect.
 func (l Limits) bounded() Limits {
 	for _, p := range []*int{&l.Headers, &l.HeaderLine, &l.Body, &l.Frame} {
 		if *p <= 0 || *p > unlimited {
 			*p = unlimited
 		}
 	}
-	l.Passcode = min(max(l.Passcode, l.HeaderLine), unlimited)
+	l.Passcode = min(l.Passcode, unlimited)
 	return l
 }
 

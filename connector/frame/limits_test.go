@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -25,10 +26,13 @@ func TestLimits(t *testing.T) {
 		{"header line at the limit", frame.V10, frame.Limits{HeaderLine: 9}, "SEND\nnam:" + x(5) + "\n\n\x00", nil},
 		{"header line above", frame.V10, frame.Limits{HeaderLine: 9}, "SEND\nnam:" + x(6) + "\n\n\x00", &frame.LimitError{Name: "header_line", Max: 9}},
 		{"header line without an end", frame.V10, frame.Limits{HeaderLine: 9}, "SEND\n" + x(10), &frame.LimitError{Name: "header_line", Max: 9}},
+		{"header line above, with a NUL behind the limit", frame.V10, frame.Limits{HeaderLine: 9}, "SEND\n" + x(10) + "\x00\n", &frame.LimitError{Name: "header_line", Max: 9}},
 		{"the CR of a CRLF does not count", frame.V12, frame.Limits{HeaderLine: 9}, "SEND\r\nnam:" + x(5) + "\r\n\r\n\x00", nil},
 		{"a CR that is data counts", frame.V11, frame.Limits{HeaderLine: 9}, "SEND\nnam:" + x(5) + "\r\n\n\x00", &frame.LimitError{Name: "header_line", Max: 9}},
 		{"a CR without LF counts", frame.V12, frame.Limits{HeaderLine: 9}, "SEND\nnam:" + x(5) + "\rx", &frame.LimitError{Name: "header_line", Max: 9}},
 		{"escapes count as they stand", frame.V12, frame.Limits{HeaderLine: 9}, "SEND\nnam:" + `\c\c\c` + "\n\n\x00", &frame.LimitError{Name: "header_line", Max: 9}},
+		{"limits as large as can be", frame.V12, frame.Limits{Headers: math.MaxInt, HeaderLine: math.MaxInt, Passcode: math.MaxInt, Body: math.MaxInt, Frame: math.MaxInt}, "CONNECT\npasscode:1\n\n\x00SEND\ncontent-length:1\n\nx\x00", nil},
+		{"a passcode limit as large as can be", none, frame.Limits{HeaderLine: 9, Passcode: math.MaxInt}, "CONNECT\npasscode:1234\n\n\x00", nil},
 		{"every line", frame.V12, frame.Limits{HeaderLine: 9}, "SEND\na:1\nb:" + x(7) + "\nc:" + x(8) + "\n\n\x00", &frame.LimitError{Name: "header_line", Max: 9}},
 		{"passcode at the limit", none, frame.Limits{HeaderLine: 10, Passcode: 20}, "CONNECT\npasscode:" + x(11) + "\n\n\x00", nil},
 		{"passcode above", none, frame.Limits{HeaderLine: 10, Passcode: 20}, "STOMP\npasscode:" + x(12) + "\n\n\x00", &frame.LimitError{Name: "passcode", Max: 20}},
@@ -50,8 +54,10 @@ func TestLimits(t *testing.T) {
 		{"frame at the limit", none, frame.Limits{Frame: 14}, "\n\nSEND\na:1\n\n123\x00", nil},
 		{"frame above", none, frame.Limits{Frame: 14}, "SEND\na:1\n\n1234\x00", &frame.LimitError{Name: "frame_before_connect", Max: 14}},
 		{"frame without an end", none, frame.Limits{Frame: 14}, "SEND\na:12345678", &frame.LimitError{Name: "frame_before_connect", Max: 14}},
+		{"frame without an end that fills the limit", none, frame.Limits{Frame: 14}, "SEND\na:1234567", &frame.LimitError{Name: "frame_before_connect", Max: 14}},
 		{"frame full of headers", none, frame.Limits{Frame: 14}, "SEND\n" + strings.Repeat("a:1\n", 9), &frame.LimitError{Name: "frame_before_connect", Max: 14}},
 		{"frame of a sized body, without the body", none, frame.Limits{Frame: 40}, "SEND\ncontent-length:17\n\n", &frame.LimitError{Name: "frame_before_connect", Max: 40, Got: 42}},
+		{"frame of a sized body, one octet above", none, frame.Limits{Frame: 40}, "SEND\ncontent-length:16\n\n", &frame.LimitError{Name: "frame_before_connect", Max: 40, Got: 41}},
 		{"frame of a sized body at the limit", none, frame.Limits{Frame: 40}, "SEND\ncontent-length:15\n\n" + x(15) + "\x00", nil},
 		{"line ends between frames are of no frame", none, frame.Limits{Frame: 14}, strings.Repeat("\n", 99) + "SEND\n\n\x00" + strings.Repeat("\r\n", 99), nil},
 	} {
@@ -215,10 +221,7 @@ func TestEndlessHeartbeats(t *testing.T) {
 // seen would take minutes for them.
 func TestOctetByOctetIsLinear(t *testing.T) {
 	var in bytes.Buffer
-	in.WriteString("SEND\n")
-	for range 64 {
-		in.WriteString("a:" + strings.Repeat("v", 32<<10) + "\n")
-	}
+	in.WriteString("SEND\na:" + strings.Repeat("v", 4<<20) + "\n" + strings.Repeat("a:"+strings.Repeat("v", 100)+"\n", 10_000))
 	in.WriteString("\n" + strings.Repeat("b", 4<<20) + "\x00")
 	in.WriteString("SEND\ncontent-length:4194304\n\n" + strings.Repeat("b", 4<<20) + "\x00")
 	begun := time.Now()

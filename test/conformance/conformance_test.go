@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -43,7 +44,8 @@ func load(t *testing.T) []*conformance.Script {
 
 // TestConformance runs each script in each of its versions.
 func TestConformance(t *testing.T) {
-	p := &pool{t: t, servers: map[string]*entry{}}
+	// The directory must outlive the servers, so it comes first.
+	p := &pool{t: t, dir: t.TempDir(), servers: map[string]*entry{}}
 	t.Cleanup(p.stop)
 	for _, s := range load(t) {
 		for _, version := range s.Versions {
@@ -57,15 +59,15 @@ func TestConformance(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				if s.Alone {
+					defer p.end(t, key)
+				}
 				env := conformance.Env{Server: server}
 				if *rewrite {
 					env.Rewrite = func(line int, text string) { replaceLine(t, s.Name, line, text) }
 				}
 				if err := conformance.Run(env, s, version); err != nil {
 					t.Error(err)
-				}
-				if s.Alone {
-					p.end(key)
 				}
 			})
 		}
@@ -74,12 +76,15 @@ func TestConformance(t *testing.T) {
 
 // pool holds the servers, each started when its first script runs.
 type pool struct {
-	t       *testing.T
+	t   *testing.T
+	dir string
+
 	mu      sync.Mutex
 	servers map[string]*entry
 }
 
 type entry struct {
+	dir    string
 	once   sync.Once
 	server *testserver.Server
 	err    error
@@ -89,34 +94,39 @@ func (p *pool) get(key string, flags []string) (*testserver.Server, error) {
 	p.mu.Lock()
 	e := p.servers[key]
 	if e == nil {
-		e = &entry{}
+		e = &entry{dir: filepath.Join(p.dir, strconv.Itoa(len(p.servers)))}
 		p.servers[key] = e
 	}
 	p.mu.Unlock()
-	e.once.Do(func() { e.server, e.err = testserver.Launch(p.t.TempDir(), flags...) })
+	e.once.Do(func() {
+		if e.err = os.Mkdir(e.dir, 0o755); e.err == nil {
+			e.server, e.err = testserver.Launch(e.dir, flags...)
+		}
+	})
 	return e.server, e.err
 }
 
-// end stops one server and reports what is wrong with it.
-func (p *pool) end(key string) {
+// end stops one server for the test t and reports what is wrong with it.
+func (p *pool) end(t *testing.T, key string) {
+	t.Helper()
 	p.mu.Lock()
 	e := p.servers[key]
-	delete(p.servers, key)
 	p.mu.Unlock()
-	if e.server == nil || e.err != nil {
+	if e.err != nil {
 		return
 	}
 	if err := e.server.Stop(); err != nil {
-		p.t.Errorf("server with flags %q: %v", key, err)
+		t.Errorf("server %s: %v", key, err)
 	}
-	if p.t.Failed() {
-		p.t.Logf("log of the server with flags %q:\n%s", key, e.server.Log())
+	if t.Failed() {
+		t.Logf("end of the log of server %s:\n%s", key, e.server.LogTail(60))
 	}
 }
 
+// stop stops those that still run.
 func (p *pool) stop() {
 	for key := range p.servers {
-		p.end(key)
+		p.end(p.t, key)
 	}
 }
 

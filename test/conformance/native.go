@@ -10,6 +10,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -170,8 +171,20 @@ func (r *runner) pull(ctx context.Context, js jetstream.JetStream, channel strin
 	return m.DoubleAck(ctx)
 }
 
-// count compares how many messages the stream of a queue holds.
+// count waits until the stream of a queue holds so many messages: acks without a receipt take their time.
 func (r *runner) count(ctx context.Context, js jetstream.JetStream, st step) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience / 2); ; {
+		err := r.countOnce(ctx, js, st)
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+		<-tick.C
+	}
+}
+
+func (r *runner) countOnce(ctx context.Context, js jetstream.JetStream, st step) error {
 	want, err := strconv.ParseUint(r.expand(st.words[2]), 10, 64)
 	if err != nil {
 		return err

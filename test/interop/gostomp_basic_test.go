@@ -263,9 +263,12 @@ func goProvoke(r *goRun, c *goConn, f fault) error {
 	switch f.Verb {
 	case "send":
 		err := c.store(f.Destination, "x")
+		if err == nil {
+			return fmt.Errorf("sending to %s: got a receipt, want an ERROR", f.Destination)
+		}
 		var refused stomp.Error
 		if !errors.As(err, &refused) || refused.Frame == nil {
-			return fmt.Errorf("sending to %s: got %v, want an ERROR", f.Destination, err)
+			return fmt.Errorf("sending to %s: want an ERROR, got %w", f.Destination, err)
 		}
 		r.reportFrame("error", f.Name, refused.Frame.Header, refused.Frame.Body)
 		return nil

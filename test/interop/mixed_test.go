@@ -112,7 +112,9 @@ func TestMixedCompeting(t *testing.T) {
 	goStomp{}.start(t, srv, "publish", options{Destination: "/queue/" + ch, Messages: messages}).finish(t)
 	seen := make(map[string]int)
 	for _, s := range running {
-		for _, m := range s.finish(t).of("message", "consumer") {
+		got := s.finish(t).of("message", "consumer")
+		wantSwift(t, got)
+		for _, m := range got {
 			if seen[string(m.Body)]++; m.Headers["redelivered"] == "" && seen[string(m.Body)] > 1 {
 				t.Errorf("%q came twice without redelivered:true", m.Body)
 			}

@@ -292,7 +292,9 @@ func TestNativeCompeting(t *testing.T) {
 		t.Fatalf("the native consumer: %v", err)
 	}
 	for _, s := range running {
-		for _, m := range s.finish(t).of("message", "consumer") {
+		got := s.finish(t).of("message", "consumer")
+		wantSwift(t, got)
+		for _, m := range got {
 			if seen[string(m.Body)]++; m.Headers["redelivered"] == "" && seen[string(m.Body)] > 1 {
 				t.Errorf("%q came twice without redelivered:true", m.Body)
 			}

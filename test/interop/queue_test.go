@@ -63,6 +63,22 @@ func TestAckModes(t *testing.T) {
 	})
 }
 
+// swiftly bounds what a few hundred messages may take with a small prefetch-count: a consumer that pauses between two
+// pulls would take many times that.
+const swiftly = 3 * time.Second
+
+// wantSwift checks the time from the first to the last message.
+func wantSwift(t *testing.T, messages events) {
+	t.Helper()
+	first, last := messages[0].MS, messages[0].MS
+	for _, m := range messages {
+		first, last = min(first, m.MS), max(last, m.MS)
+	}
+	if took := last - first; took > float64(swiftly.Milliseconds()) {
+		t.Errorf("%d messages took %.0f ms, want less than %v", len(messages), took, swiftly)
+	}
+}
+
 func TestCompetingConsumers(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t)
@@ -93,6 +109,7 @@ func TestCompetingConsumers(t *testing.T) {
 			}
 			all = append(all, got.bodies()...)
 		}
+		wantSwift(t, seen.of("message", ""))
 		want := numbers(0, count)
 		slices.Sort(all)
 		slices.Sort(want)

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -52,7 +54,7 @@ func Start(tb testing.TB, args ...string) *Server {
 			tb.Error(err)
 		}
 		if tb.Failed() {
-			tb.Logf("log of natstomp:\n%s", s.Log())
+			tb.Logf("end of the log of natstomp:\n%s", s.LogTail(200))
 		}
 	})
 	return s
@@ -82,6 +84,7 @@ func (s *Server) Restart() error {
 	}, s.args...)
 	s.cmd = exec.Command(program, args...)
 	s.cmd.Dir = s.dir
+	s.cmd.Env = environment()
 	pr, pw := io.Pipe()
 	s.cmd.Stdout, s.cmd.Stderr = pw, pw
 	if err := s.cmd.Start(); err != nil {
@@ -105,6 +108,13 @@ func (s *Server) Restart() error {
 		return fmt.Errorf("natstomp did not start: %w\n%s", err, s.Log())
 	}
 	return nil
+}
+
+// environment is ours without the variables that natstomp reads.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "NATSTOMP_") || strings.HasPrefix(v, "CONNECTORS_STOMP_") || strings.HasPrefix(v, "NATS_")
+	})
 }
 
 // record appends the lines of r to the log and offers them to lines, which the start reads.
@@ -180,6 +190,12 @@ func (s *Server) Log() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.log.String()
+}
+
+// LogTail returns the last n lines of Log.
+func (s *Server) LogTail(n int) string {
+	lines := strings.SplitAfter(s.Log(), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "")
 }
 
 // Terminate sends SIGTERM, unless that was done, and does not wait. It is an error if the process had ended by itself.

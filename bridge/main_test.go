@@ -1,0 +1,122 @@
+package bridge_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
+
+	"github.com/natstomp/natstomp/bridge"
+	"github.com/natstomp/natstomp/connector/frame"
+	"github.com/natstomp/natstomp/router"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// rig is a bridge on a real server of its own.
+type rig struct {
+	*bridge.Bridge
+	t      *testing.T
+	nc     *nats.Conn // a native client
+	js     jetstream.JetStream
+	router *router.Router
+}
+
+func newRig(t *testing.T, change func(*bridge.Config)) *rig {
+	t.Helper()
+	srv := startNATS(t)
+	conn := func() *nats.Conn {
+		nc, err := nats.Connect("", nats.InProcessServer(srv))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(nc.Close)
+		return nc
+	}
+	r, err := router.New(router.DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &rig{t: t, nc: conn(), router: r}
+	if g.js, err = jetstream.New(g.nc); err != nil {
+		t.Fatal(err)
+	}
+	control := conn()
+	js, err := jetstream.New(control)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := bridge.Config{
+		Data: conn(), Control: control, Wide: conn(), JS: js, Router: r,
+		Logger:         slog.New(slog.DiscardHandler),
+		PublishTimeout: 5 * time.Second,
+		Queues:         bridge.QueueConfig{DedupWindow: time.Minute, Storage: jetstream.FileStorage},
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	g.Bridge = bridge.New(cfg)
+	if err := g.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		g.Stop(ctx)
+	})
+	return g
+}
+
+func startNATS(t *testing.T) *server.Server {
+	t.Helper()
+	srv, err := server.NewServer(&server.Options{
+		DontListen: true, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, MaxPayload: 2 << 20,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Start()
+	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
+	if !srv.ReadyForConnections(10 * time.Second) {
+		t.Fatal("NATS is not ready")
+	}
+	return srv
+}
+
+func (g *rig) route(destination string, use router.Use) router.Route {
+	g.t.Helper()
+	r, err := g.router.Parse(destination, use)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return r
+}
+
+// outcome waits for a done function's result.
+func outcome(t *testing.T, what string, c <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-c:
+		return err
+	case <-time.After(10 * time.Second):
+		t.Fatalf("%s: no answer", what)
+		return nil
+	}
+}
+
+// send stores one message and waits for the PubAck.
+func (g *rig) send(destination, body string, headers ...frame.Header) error {
+	g.t.Helper()
+	c := make(chan error, 1)
+	g.SendQueue(g.route(destination, router.Send), headers, []byte(body), func(err error) { c <- err })
+	return outcome(g.t, "SendQueue", c)
+}
+
+func header(name, value string) frame.Header {
+	return frame.Header{Name: []byte(name), Value: []byte(value)}
+}

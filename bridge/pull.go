@@ -25,6 +25,8 @@ const (
 	holdInterval = ackWait / 3
 	// fetchTimeout bounds a fetch of what is there.
 	fetchTimeout = 2 * time.Second
+	// sendingTime is how long after the last word from the server it may still be sending.
+	sendingTime = time.Second
 	// statusRoom is the room for status messages beside the messages asked for.
 	statusRoom = 64
 )
@@ -73,7 +75,6 @@ type QueueSubscription struct {
 	tooLarge    bool
 	heard       time.Time
 	retryAt     time.Time
-	backlog     bool // the server may be sending: the last message was not the queue's last
 	kept        time.Time
 	scratch     []byte
 	refused     []Delivery // what the receiver did not take
@@ -170,7 +171,7 @@ func (s *QueueSubscription) leave() {
 		err = s.b.control.wait()
 	}
 	s.receiveAll()
-	if err == nil && s.outstanding > 0 && s.backlog {
+	if err == nil && s.outstanding > 0 && time.Since(s.heard) < sendingTime {
 		err = s.collect()
 	}
 	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
@@ -260,7 +261,6 @@ func (s *QueueSubscription) pull() {
 	}
 	s.outstanding += messages
 	s.octets += octets
-	s.backlog = true
 	s.tooLarge = false
 	s.heard = time.Now()
 }
@@ -274,7 +274,6 @@ func (s *QueueSubscription) receive(m *nats.Msg) {
 	}
 	s.outstanding = max(s.outstanding-1, 0)
 	s.octets = max(s.octets-len(m.Data), 0)
-	s.backlog = meta.NumPending > 0
 	if s.outstanding == 0 {
 		s.octets = 0
 	}

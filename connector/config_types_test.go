@@ -124,7 +124,7 @@ func TestSecretIsNeverFormatted(t *testing.T) {
 	leaks(t, fmt.Sprint(s, in), "Sprint")
 	leaks(t, fmt.Sprintln(&in), "Sprintln")
 	leaks(t, s.String()+s.GoString(), "String and GoString")
-	leaks(t, fmt.Errorf("bad key %v", s).Error(), "Errorf") //nolint:errorlint // Not an error that is wrapped.
+	leaks(t, fmt.Errorf("bad key %v", s).Error(), "Errorf")
 	if got, want := fmt.Sprintf("%s|%q|%d", s, s, s), "***|***|***"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

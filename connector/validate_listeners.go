@@ -68,9 +68,8 @@ func (v *validation) endpoint(path, address string) (endpoint, bool) {
 
 // hostName reports whether s could be a DNS name; the empty one stands for all addresses.
 func hostName(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-._", r))
-	})
+	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"
+	return strings.Trim(s, allowed) == ""
 }
 
 // listeners checks the listeners and, because they share the machine's ports, the embedded server's client port.

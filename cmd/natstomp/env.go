@@ -18,7 +18,7 @@ const (
 
 // natsVariables are those of the nats command line tool that count here too.
 func natsVariables() map[string]string {
-	return map[string]string{"NATS_URL": "nats.url", "NATS_CREDS": "nats.creds"}
+	return map[string]string{"NATS_URL": "nats.url", "NATS_CREDS": "nats.creds"} //nolint:gosec // Names, no credentials.
 }
 
 // loadVariables merges the variables whose names begin with prefix. translate returns the path and the value of one, or
@@ -90,8 +90,11 @@ func (e *envLayer) translate(name, text string) (string, any) {
 	k, ok := e.byName[name]
 	if !ok {
 		if k, ok = e.byFile[name]; !ok {
-			e.fault(s, "", "", "is not a known variable", didYouMean(name, e.names))
+			e.fault(s, "", "", "is not a known variable", e.hint(name))
 			return "", nil
+		}
+		if text == "" {
+			return "", nil // No file is named.
 		}
 		if text, ok = e.secretFile(s, k, text); !ok {
 			return "", nil
@@ -115,10 +118,17 @@ func (e *envLayer) translate(name, text string) (string, any) {
 	return k.path, value
 }
 
+func (e *envLayer) hint(name string) string {
+	if k, ok := e.byName[strings.TrimSuffix(name, "_FILE")]; ok {
+		return "only secrets have such a variable; set " + k.env()
+	}
+	return didYouMean(name, e.names)
+}
+
 // secretFile returns the contents of the file with a secret. One line end after it does not belong to it; in a file
 // with a list, line ends separate as commas do.
 func (e *envLayer) secretFile(s source, k key, name string) (string, bool) {
-	content, err := os.ReadFile(name) //nolint:gosec // The operator names the file.
+	content, err := os.ReadFile(name)
 	text := strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r")
 	switch {
 	case err != nil:

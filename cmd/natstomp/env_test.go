@@ -24,7 +24,7 @@ func TestEnvFaults(t *testing.T) {
 		{"like nothing", []string{"NATSTOMP_ZEBRA_CROSSING=1"}, []string{"NATSTOMP_ZEBRA_CROSSING: is not a known variable"}},
 		{"bare prefix", []string{"NATSTOMP_=1"}, []string{"NATSTOMP_: is not a known variable"}},
 		{"entries", []string{"NATSTOMP_QUEUES_SETTINGS=[]"}, []string{"NATSTOMP_QUEUES_SETTINGS: queues.settings: can be set in the configuration file only"}},
-		{"file of what is not secret", []string{"NATSTOMP_NATS_USER_FILE=/x"}, []string{"NATSTOMP_NATS_USER_FILE: is not a known variable (did you mean NATSTOMP_NATS_USER?)"}},
+		{"file of what is not secret", []string{"NATSTOMP_NATS_USER_FILE=/x"}, []string{"NATSTOMP_NATS_USER_FILE: is not a known variable (only secrets have such a variable; set NATSTOMP_NATS_USER)"}},
 		{"empty number", []string{"NATSTOMP_LIMITS_ID="}, []string{`NATSTOMP_LIMITS_ID: limits.id: "" is no whole number`}},
 		{"empty text", []string{"NATSTOMP_LISTENERS_ADMIN_ADDRESS="}, nil},
 		{"empty list", []string{"NATSTOMP_QUEUES_DECLARE="}, nil},
@@ -39,13 +39,14 @@ func TestEnvFaults(t *testing.T) {
 		{"empty file of a secret", []string{"NATSTOMP_NATS_EMBEDDED_USERS_FILE=" + empty}, []string{
 			`NATSTOMP_NATS_EMBEDDED_USERS_FILE: nats.embedded.users: "` + empty + `" is an empty file`,
 		}},
+		{"no file of a secret", []string{"NATSTOMP_NATS_EMBEDDED_USERS_FILE="}, nil},
 		{"Kubernetes services", []string{
 			"NATSTOMP_SERVICE_HOST=10.0.0.1", "NATSTOMP_SERVICE_PORT=61613", "NATSTOMP_SERVICE_PORT_STOMP_TCP=61613", "NATSTOMP_PORT=tcp://10.0.0.1:61613",
 			"NATSTOMP_PORT_61613_TCP=tcp://10.0.0.1:61613", "NATSTOMP_PORT_61613_TCP_PROTO=tcp", "NATSTOMP_PORT_61613_TCP_PORT=61613",
 			"NATSTOMP_PORT_61613_TCP_ADDR=10.0.0.1", "NATSTOMP_ADMIN_SERVICE_HOST=10.0.0.1", "NATSTOMP_ADMIN_PORT=udp://10.0.0.1:1",
 		}, nil},
 		{"a port that is no service", []string{"NATSTOMP_PORT=61613", "NATSTOMP_LISTENERS_TCP_PORT=61613"}, []string{
-			"NATSTOMP_LISTENERS_TCP_PORT: is not a known variable (did you mean NATSTOMP_LISTENERS_TCP_OPTIONAL?)",
+			"NATSTOMP_LISTENERS_TCP_PORT: is not a known variable (did you mean NATSTOMP_LISTENERS_TCP_ADDRESS?)",
 			"NATSTOMP_PORT: is not a known variable",
 		}},
 	} {

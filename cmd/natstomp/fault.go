@@ -78,8 +78,21 @@ func (f faults) sort() {
 // read has its default or nothing, and to complain of that too would mislead.
 func (f faults) concern(path string) bool {
 	return slices.ContainsFunc(f, func(known fault) bool {
-		return known.Path != "" && !known.repeated && (known.Path == path || inside(path, known.Path) || inside(known.Path, path))
+		if known.Path == "" || known.repeated {
+			return false
+		}
+		return known.Path == path || inside(path, known.Path) || inside(known.Path, path) ||
+			entryOf(path) != "" && entryOf(path) == entryOf(known.Path)
 	})
+}
+
+// entryOf returns the entry of a list that a path is in, such as "queues.settings[0]", or "".
+func entryOf(path string) string {
+	entry, _, _ := strings.Cut(path, "].")
+	if entry == path {
+		return ""
+	}
+	return entry + "]"
 }
 
 // inside reports whether a path is below another one.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"reflect"
 	"regexp"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -32,7 +31,7 @@ func readFile(name string, keys []key) *fileLayer {
 	for _, k := range keys {
 		f.paths = append(f.paths, k.path)
 	}
-	text, err := os.ReadFile(name) //nolint:gosec // The operator names the file.
+	text, err := os.ReadFile(name)
 	if err != nil {
 		f.fault(0, "", "", "cannot be read: "+reasonOf(err), "")
 		return f
@@ -97,23 +96,35 @@ func unreadable(text string) (line int, reason string) {
 	return 0, ""
 }
 
-var (
-	yamlLine   = regexp.MustCompile(`^line (\d+): `)
-	yamlAnchor = regexp.MustCompile(`^unknown anchor '([^']*)'`)
-)
+var yamlLine = regexp.MustCompile(`^line \d+: `)
 
-// syntax notes what the YAML library says, with the line that it leaves out.
+// syntax notes what the YAML library says about a file that it cannot read.
 func (f *fileLayer) syntax(text string, err error) {
 	reason := strings.TrimPrefix(err.Error(), "yaml: ")
-	line := 1 // The library does not mention the first line.
-	if m := yamlLine.FindStringSubmatch(reason); m != nil {
-		line, _ = strconv.Atoi(m[1])
-		reason = reason[len(m[0]):]
-	} else if m := yamlAnchor.FindStringSubmatch(reason); m != nil {
-		before, _, _ := strings.Cut(text, "*"+m[1])
-		line += strings.Count(before, "\n")
+	f.fault(syntaxLine(text), "", "", "is not YAML: "+reason[len(yamlLine.FindString(reason)):], "")
+}
+
+// syntaxLine returns the line from which on text is no YAML. The line in the library's error may be another one, or
+// missing.
+func syntaxLine(text string) int {
+	const most = 2000 // Lines for which it takes no noticeable time.
+	lines := strings.SplitAfter(text, "\n")
+	for n := min(len(lines)-1, most); n > 0; n-- {
+		if isYAML(strings.Join(lines[:n], "")) {
+			return n + 1
+		}
 	}
-	f.fault(line, "", "", "is not YAML: "+reason, "")
+	return 1
+}
+
+func isYAML(text string) bool {
+	decoder := yaml.NewDecoder(strings.NewReader(text))
+	for {
+		var document yaml.Node
+		if err := decoder.Decode(&document); err != nil {
+			return errors.Is(err, io.EOF)
+		}
+	}
 }
 
 // section reads a mapping into the struct v. The keys at the top of the configuration are kept as values; inside

@@ -24,8 +24,8 @@ func TestFileFaults(t *testing.T) {
 
 		{"list at the top", "- a\n", []string{"file:1: must hold keys, not a list"}},
 		{"text at the top", "natstomp\n", []string{"file:1: must hold keys, not a single value"}},
-		{"second document", "log: {level: info}\n---\nlog: {level: warn}\n", []string{"file:3: is a second YAML document (keep one, without --- between its lines)"}},
-		{"empty second document", "log: {level: info}\n---\n", []string{"file:3: is a second YAML document (keep one, without --- between its lines)"}},
+		{"second document", "log: {level: info}\n---\nlog: {level: warn}\n", []string{"file:2: is a second YAML document (keep one, without --- between its lines)"}},
+		{"empty second document", "log: {level: info}\n---\n", []string{"file:2: is a second YAML document (keep one, without --- between its lines)"}},
 		{"unknown at the top", "limit: {}\n", []string{"file:1: limit: is not a known key (did you mean limits?)"}},
 		{"unknown and like nothing", "zebra: 1\n", []string{"file:1: zebra: is not a known key"}},
 		{"swapped letters", "limits: {bdoy: 1MiB}\n", []string{"file:1: limits.bdoy: is not a known key (did you mean body?)"}},
@@ -64,12 +64,14 @@ func TestFileFaults(t *testing.T) {
 
 		{"no YAML in the first line", "log: level: info\n", []string{"file:1: is not YAML: mapping values are not allowed in this context"}},
 		{"no YAML in a later line", "log:\n  level: info\n a: b\n", []string{"file:3: is not YAML: did not find expected key"}},
+		{"bracket", "log: {}\nlimits: [1\nrpc: {}\n", []string{"file:2: is not YAML: did not find expected ',' or ']'"}},
+		{"quote", "log: {}\nrpc: {}\nnats: {url: 'x}\n", []string{"file:3: is not YAML: found unexpected end of stream"}},
 		{"tab", "log:\n\tlevel: info\n", []string{"file:2: is not YAML: found character that cannot start any token"}},
 		{"unknown alias", "log: {}\nlimits: *other\n", []string{"file:2: is not YAML: unknown anchor 'other' referenced"}},
 		{"control character", "log: {}\nlimits: \x01\n", []string{"file:2: holds the control character U+0001"}},
 		{"no UTF-8", "log: {}\n\nlimits: \xff\n", []string{"file:3: is not UTF-8 text"}},
 		{"UTF-16", "\xff\xfel\x00", []string{"file:1: is not UTF-8 text"}},
-		{"no YAML in the second document", "log: {}\n---\na: [\n", []string{"file:4: is not YAML: did not find expected node content"}},
+		{"no YAML in the second document", "log: {}\n---\na: [\n", []string{"file:3: is not YAML: did not find expected node content"}},
 	} {
 		if got := faultLines(t, setting{file: test.file}); !slices.Equal(got, test.want) {
 			t.Errorf("%s: got\n%s\nwant\n%s", test.name, strings.Join(got, "\n"), strings.Join(test.want, "\n"))

@@ -12,7 +12,7 @@ import (
 
 // shortFlags are further names of flags, as the nats command line tool has them.
 func shortFlags() map[string]string {
-	return map[string]string{"context": "nats-context", "creds": "nats-creds"}
+	return map[string]string{"context": "nats-context", "creds": "nats-creds"} //nolint:gosec // Names, no credentials.
 }
 
 // settingFlag is the flag of a setting. It keeps what was written: whether that is good is found out with the faults

@@ -30,10 +30,10 @@ func TestGenerated(t *testing.T) {
 		filepath.Join("..", "..", "docs", "configuration.md"): reference(t, all),
 	} {
 		if *update {
-			if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
+			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(name, want, 0o600); err != nil {
+			if err := os.WriteFile(name, want, 0o644); err != nil {
 				t.Fatal(err)
 			}
 			continue

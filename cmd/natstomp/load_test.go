@@ -197,8 +197,8 @@ func TestUnreadValuesGiveNoFurtherFaults(t *testing.T) {
 			"file:1: auth.mode: jwt is not built yet: only none is, with which everybody is let in",
 		}},
 		"given twice": {setting{file: "limits: {id: 0, id: 5}\n"}, []string{
-			"file:1: limits.id: is given twice, first in line 1",
 			"file:1: limits.id: 0 is less than 1 (it cannot be turned off)",
+			"file:1: limits.id: is given twice, first in line 1",
 		}},
 	} {
 		got := faultLines(t, test.setting)

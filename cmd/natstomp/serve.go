@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -46,7 +47,16 @@ func newServe(p process) *cobra.Command {
 	return c
 }
 
-// serve runs a server until a signal comes.
+// server is what serve needs of a connector.Server.
+type server interface {
+	Start(ctx context.Context) error
+	Shutdown(ctx context.Context) error
+	Status() connector.Status
+}
+
+var _ server = (*connector.Server)(nil)
+
+// serve makes a server and runs it until a signal comes.
 func serve(p process, config loaded, signals <-chan os.Signal) error {
 	b := currentBuild()
 	log := newLogger(config.config.Log, p.stderr)
@@ -55,33 +65,40 @@ func serve(p process, config loaded, signals <-chan os.Signal) error {
 	}
 	config.config.Logger = log
 	config.config.Version = b.version
-	server, err := connector.New(config.config)
+	s, err := connector.New(config.config)
 	if err != nil {
 		return err
 	}
-	switch err := start(server, signals); {
+	ready := func() {
+		if err := writeBlock(p.stdout, b, config, s.Status()); err != nil {
+			log.Warn("start block not written", "err", err)
+		}
+	}
+	return runServer(s, log, ready, signals)
+}
+
+// runServer starts a server, calls ready, waits for a signal and stops the server.
+func runServer(s server, log *slog.Logger, ready func(), signals <-chan os.Signal) error {
+	switch err := start(s, signals); {
 	case errors.Is(err, errStopped):
 		return nil
 	case err != nil:
 		return err
 	}
-	if err := writeBlock(p.stdout, b, config, server.Status()); err != nil {
-		log.Warn("start block not written", "err", err)
-	}
-	s := <-signals
-	log.Info("stopping", "signal", s.String())
-	return stop(server, signals)
+	ready()
+	log.Info("stopping", "signal", (<-signals).String())
+	return stop(s, signals)
 }
 
 // errStopped says that a signal came before the server was ready.
 var errStopped = errors.New("stopped before ready")
 
 // start starts the server, or gives up when a signal comes.
-func start(server *connector.Server, signals <-chan os.Signal) error {
+func start(s server, signals <-chan os.Signal) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	started := make(chan error, 1)
-	go func() { started <- server.Start(ctx) }()
+	go func() { started <- s.Start(ctx) }()
 	select {
 	case err := <-started:
 		return err
@@ -91,28 +108,24 @@ func start(server *connector.Server, signals <-chan os.Signal) error {
 	select {
 	case err := <-started:
 		if err == nil {
-			err = stop(server, signals)
+			err = stop(s, signals)
 		}
-		return errors.Join(errStopped, ignoreCanceled(err))
+		if err == nil || errors.Is(err, context.Canceled) {
+			return errStopped
+		}
+		return err
 	case <-signals:
 		return errForced
 	}
 }
 
-func ignoreCanceled(err error) error {
-	if errors.Is(err, context.Canceled) {
-		return nil
-	}
-	return err
-}
-
 // stop stops the server cleanly within stopTimeout, or gives up when a signal comes: the process ends then, and with
 // it the goroutine that still waits.
-func stop(server *connector.Server, signals <-chan os.Signal) error {
+func stop(s server, signals <-chan os.Signal) error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	stopped := make(chan error, 1)
-	go func() { stopped <- server.Shutdown(ctx) }()
+	go func() { stopped <- s.Shutdown(ctx) }()
 	select {
 	case err := <-stopped:
 		return err

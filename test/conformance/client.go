@@ -50,6 +50,9 @@ func (r *runner) dial(name string) (*client, error) {
 // connStep runs one step of a connection, or a group of <any.
 func (r *runner) connStep(group []step) error {
 	st := group[0]
+	if !strings.HasPrefix(st.verb, "<") {
+		defer func() { r.mark = time.Now() }()
+	}
 	switch st.verb {
 	case "dial":
 		_, err := r.dial(st.conn)
@@ -60,10 +63,6 @@ func (r *runner) connStep(group []step) error {
 	c, err := r.client(st.conn)
 	if err != nil {
 		return err
-	}
-	if st.verb[0] != '<' {
-		defer func() { r.mark = time.Now() }()
-		return r.act(c, st)
 	}
 	switch st.verb {
 	case "<":
@@ -79,8 +78,10 @@ func (r *runner) connStep(group []step) error {
 	case "<close":
 		c.ended = true
 		return r.inTime(st, c.ExpectClose(patience))
-	default:
+	case "<end":
 		return r.expectEnd(c, st)
+	default:
+		return r.act(c, st)
 	}
 }
 
@@ -237,11 +238,15 @@ func (c *client) silent(d string) error {
 	if err != nil {
 		return err
 	}
+	beats := c.Beats()
 	f, err := c.Read(timeout)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return c.checkBeats()
+		if n := c.Beats() - beats; n > 0 {
+			return fmt.Errorf("got %d heart-beats, want nothing", n)
+		}
+		return nil
 	}
-	return fmt.Errorf("got %s, %w, want nothing", f, err)
+	return fmt.Errorf("got %s (%v), want nothing", f, err)
 }
 
 // skip reads frames up to one of another command, which is the next then.

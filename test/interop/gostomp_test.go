@@ -143,7 +143,7 @@ func (r *goRun) dialVersion(who, version string, opts ...func(*stomp.Conn) error
 		stomp.ConnOpt.Logger(silent{}),
 		stomp.ConnOpt.RcvReceiptTimeout(patience),
 		stomp.ConnOpt.DisconnectReceiptTimeout(patience),
-		stomp.ConnOpt.UnsubscribeReceiptTimeout(patience),
+		stomp.ConnOpt.UnsubscribeReceiptTimeout(time.Second),
 		stomp.ConnOpt.ResponseHeaders(func(h *frame.Header) { r.reportFrame("connected", who, h, nil) }),
 	)
 	if version != "" {

@@ -28,6 +28,34 @@ func wantDeliveries(t *testing.T, messages events, bodies []string, deliveries .
 	}
 }
 
+// shares counts how often each message of a queue was delivered, and how often as a first delivery: a consumer that
+// leaves may give back what another one then has, flagged.
+type shares struct{ deliveries, firsts map[string]int }
+
+func newShares() shares { return shares{make(map[string]int), make(map[string]int)} }
+
+func (s shares) add(body []byte, first bool) {
+	s.deliveries[string(body)]++
+	if first {
+		s.firsts[string(body)]++
+	}
+}
+
+// want checks that each of count messages was delivered, and not twice without the flag. A message that was on its way
+// to a consumer that left has the flag although nobody saw it.
+func (s shares) want(t *testing.T, count int) {
+	t.Helper()
+	for _, body := range numbers(0, count) {
+		if s.deliveries[body] == 0 || s.firsts[body] > 1 {
+			t.Errorf("%q was delivered %d times, %d times without redelivered:true, want once",
+				body, s.deliveries[body], s.firsts[body])
+		}
+	}
+	if got := len(s.deliveries); got != count {
+		t.Errorf("%d different messages, want %d", got, count)
+	}
+}
+
 // times returns n times the value.
 func times(n, value int) []int {
 	return slices.Repeat([]int{value}, n)

@@ -1,0 +1,93 @@
+package soak_test
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/natstomp/natstomp/test/stompclient"
+	"github.com/natstomp/natstomp/test/testserver"
+)
+
+const (
+	// others is how many subscribers must not notice the one that does not read.
+	others = 50
+	// pace is the time between two sends.
+	pace = 4 * time.Millisecond
+	// allowance is by how much a gap may exceed the largest of the idle run.
+	allowance = 100 * time.Millisecond
+)
+
+// gauge finds the largest gap between arrivals.
+type gauge struct {
+	last time.Time
+	most time.Duration
+}
+
+// arrive notes one arrival.
+func (g *gauge) arrive() {
+	now := time.Now()
+	if !g.last.IsZero() {
+		g.most = max(g.most, now.Sub(g.last))
+	}
+	g.last = now
+}
+
+// judge compares the largest gaps of an idle and of a loaded run, in the better part of three rounds: other work on
+// the machine can spoil one, but a reader that holds up others does so in all of them.
+func judge(t *testing.T, round func(t *testing.T, number int) (idle, loaded time.Duration)) {
+	t.Helper()
+	good, bad := 0, 0
+	for number := 1; good < 2 && bad < 2; number++ {
+		idle, loaded := round(t, number)
+		t.Logf("round %d: largest gap %v idle, %v beside a reader that does not read", number, idle, loaded)
+		if loaded <= idle+allowance {
+			good++
+		} else {
+			bad++
+		}
+	}
+	if bad > 1 {
+		t.Errorf("in two rounds of three a gap beyond the idle run by more than %v", allowance)
+	}
+}
+
+// stall connects a client with little room in its socket, which the caller lets subscribe and then does not read from.
+func stall(t *testing.T, srv *testserver.Server) *stompclient.Conn {
+	t.Helper()
+	c := connect(t, srv)
+	if err := c.NetConn().(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// awake gives a client that stalled its room back: through a small one the rest would take minutes.
+func awake(t *testing.T, c *stompclient.Conn) {
+	t.Helper()
+	if err := c.NetConn().(*net.TCPConn).SetReadBuffer(4 << 20); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// payload is a body of the given size that begins with a round and a number.
+func payload(size, round, number int) []byte {
+	b := fmt.Appendf(nil, "%d:%d ", round, number)
+	return append(b, bytes.Repeat([]byte{'x'}, max(0, size-len(b)))...)
+}
+
+// parsePayload returns what payload was given.
+func parsePayload(body []byte) (round, number int, err error) {
+	first, _, _ := bytes.Cut(body, []byte{' '})
+	left, right, found := bytes.Cut(first, []byte{':'})
+	if !found {
+		return 0, 0, fmt.Errorf("body %.40q is none of ours", body)
+	}
+	if round, err = strconv.Atoi(string(left)); err == nil {
+		number, err = strconv.Atoi(string(right))
+	}
+	return round, number, err
+}

@@ -42,7 +42,7 @@ type Broker struct {
 	lock     *dirLock
 	storeDir string
 	marks    Marks
-	internal *server.User // natstomp's own login, nil when nobody must log in
+	login    nats.Option // nil when nobody must log in
 }
 
 // Start starts the embedded server and connects to it. It fails when the store directory is in use, the client port is
@@ -100,8 +100,8 @@ func (b *Broker) options(role string) []nats.Option {
 		}),
 		nats.ReconnectHandler(func(*nats.Conn) { b.log.Info("nats reconnected", "role", role) }),
 	}
-	if b.internal != nil {
-		opts = append(opts, nats.UserInfo(b.internal.Username, b.internal.Password))
+	if b.login != nil {
+		opts = append(opts, b.login)
 	}
 	return opts
 }

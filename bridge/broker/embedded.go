@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 )
 
 // startTimeout bounds the recovery of the store.
@@ -43,11 +44,7 @@ func (b *Broker) startEmbedded(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	for _, u := range opts.Users {
-		if u.Username == internalName {
-			b.internal = u
-		}
-	}
+	b.login = ownLogin(opts)
 	if b.srv, err = server.NewServer(opts); err != nil {
 		return fmt.Errorf("embedded NATS: %w", err)
 	}
@@ -146,7 +143,11 @@ func addUsers(opts *server.Options, users []string) error {
 		}
 		opts.Users = append(opts.Users, &server.User{Username: name, Password: password})
 	}
-	if len(opts.Users) > 0 || len(opts.Nkeys) > 0 || opts.Username != "" || opts.Authorization != "" {
+	if opts.Username != "" { // The server looks at a single user only where there are no others.
+		opts.Users = append(opts.Users, &server.User{Username: opts.Username, Password: opts.Password})
+		opts.Username, opts.Password = "", ""
+	}
+	if len(opts.Users) > 0 || len(opts.Nkeys) > 0 {
 		opts.Users = append(opts.Users, &server.User{Username: internalName, Password: rand.Text()})
 	}
 	return nil
@@ -154,6 +155,19 @@ func addUsers(opts *server.Options, users []string) error {
 
 // internalName is the login of natstomp's own connections where the embedded server has users.
 const internalName = "natstomp-internal"
+
+// ownLogin is how natstomp's own connections log in; nil when nobody must.
+func ownLogin(opts *server.Options) nats.Option {
+	for _, u := range opts.Users {
+		if u.Username == internalName {
+			return nats.UserInfo(u.Username, u.Password)
+		}
+	}
+	if opts.Authorization != "" {
+		return nats.Token(opts.Authorization)
+	}
+	return nil
+}
 
 // serverLog passes the server's log on. Notices are debug here: natstomp prints its own start block.
 type serverLog struct {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -96,20 +97,27 @@ func unreadable(text string) (line int, reason string) {
 	return 0, ""
 }
 
-var yamlLine = regexp.MustCompile(`^line \d+: `)
+var yamlLine = regexp.MustCompile(`^line (\d+): `)
 
 // syntax notes what the YAML library says about a file that it cannot read.
 func (f *fileLayer) syntax(text string, err error) {
-	reason := strings.TrimPrefix(err.Error(), "yaml: ")
-	f.fault(syntaxLine(text), "", "", "is not YAML: "+reason[len(yamlLine.FindString(reason)):], "")
+	reason, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
+	if m := yamlLine.FindStringSubmatch(reason); m != nil {
+		reason = reason[len(m[0]):]
+		line, _ = strconv.Atoi(m[1])
+	}
+	f.fault(syntaxLine(text, line), "", "", "is not YAML: "+reason, "")
 }
 
-// syntaxLine returns the line from which on text is no YAML. The line in the library's error may be another one, or
-// missing.
-func syntaxLine(text string) int {
-	const most = 2000 // Lines for which it takes no noticeable time.
+// syntaxLine returns the line from which on text is no YAML. The library tells another one at times, or none, so the
+// longest beginning that it reads is looked for. It is believed where that would take too long.
+func syntaxLine(text string, told int) int {
+	const most = 3000 // Lines; about a second at worst.
 	lines := strings.SplitAfter(text, "\n")
-	for n := min(len(lines)-1, most); n > 0; n-- {
+	for n := len(lines) - 1; n > 0; n-- {
+		if n < len(lines)-most {
+			return told
+		}
 		if isYAML(strings.Join(lines[:n], "")) {
 			return n + 1
 		}

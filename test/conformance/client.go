@@ -246,7 +246,10 @@ func (c *client) silent(d string) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("got %s (%v), want nothing", f, err)
+	if err != nil {
+		return fmt.Errorf("want nothing, not even the end: %w", err)
+	}
+	return fmt.Errorf("got %s, want nothing", f)
 }
 
 // skip reads frames up to one of another command, which is the next then.

@@ -151,7 +151,7 @@ func replaceLine(t *testing.T, name string, line int, text string) {
 // TestScripts asserts what the suite promises about itself.
 func TestScripts(t *testing.T) {
 	scripts := load(t)
-	if got, want := len(scripts), 170; got < want {
+	if got, want := len(scripts), 390; got < want {
 		t.Errorf("scripts: got %d, want at least %d", got, want)
 	}
 	seen := map[string]string{}

@@ -148,6 +148,7 @@ func TestRunFails(t *testing.T) {
 		"id twice":           {"a connect\na> SEND\nrepeat 2\na< MESSAGE | hi\nend", answer(msg + msg), "for the second time"},
 		"too early":          {"a connect\na> SEND\na<[5s,9s] MESSAGE | hi", answer(msg), "between 5s and 9s"},
 		"silence broken":     {"a connect\na> SEND\na<none 5s", answer(msg), "want nothing"},
+		"end in silence":     {"a connect\na> SEND\na<none 5s", []string{connected, ""}, "not even the end"},
 		"beat in silence":    {"a connect heart-beat:0,0\na> SEND\na<none 50ms", answer("\n"), "1 heart-beats, want nothing"},
 		"beat unasked":       {"a connect\na> SEND\na< RECEIPT receipt-id:1", answer("\n" + receipt), "no heart-beats"},
 		"closed early":       {"a connect\na> SEND\na< RECEIPT", []string{connected, ""}, "EOF"},

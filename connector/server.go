@@ -93,6 +93,10 @@ func (s *Server) Start(ctx context.Context) error {
 		s.wg.Wait()
 		return errors.Join(err, s.stopBridge(ctx))
 	}
+	skipped, _ := s.cfg.Unbuilt()
+	for _, text := range skipped {
+		s.log.Info("skipped", "reason", text)
+	}
 	return nil
 }
 
@@ -135,15 +139,17 @@ func (s *Server) startBridge(ctx context.Context) error {
 }
 
 // declare makes a queue of queues.declare, given as a destination or as a channel.
-func (s *Server) declare(destination string) error {
+func (s *Server) declare(name string) error {
+	destination := name
+	if !strings.HasPrefix(name, "/") {
+		destination = "/queue/" + name
+	}
 	route, err := s.router.Parse(destination, router.Send)
 	if err != nil {
 		return fmt.Errorf("queues.declare: %w", err)
 	}
 	if route.Pattern != router.Queues {
-		if route, err = s.router.Parse("/queue/"+destination, router.Send); err != nil {
-			return fmt.Errorf("queues.declare: %w", err)
-		}
+		return fmt.Errorf("queues.declare: %s is not a queue", name)
 	}
 	return s.bridge.EnsureQueue(route)
 }

@@ -112,7 +112,7 @@ func (f *fileLayer) syntax(text string, err error) {
 // syntaxLine returns the line from which on text is no YAML. The library tells another one at times, or none, so the
 // longest beginning that it reads is looked for. It is believed where that would take too long.
 func syntaxLine(text string, told int) int {
-	const most = 3000 // Lines; about a second at worst.
+	const most = 1500 // Lines; well below a second.
 	lines := strings.SplitAfter(text, "\n")
 	for n := len(lines) - 1; n > 0; n-- {
 		if n < len(lines)-most {

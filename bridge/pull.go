@@ -171,8 +171,8 @@ func (s *QueueSubscription) leave() {
 		err = s.b.control.wait()
 	}
 	s.receiveAll()
-	if err == nil && s.outstanding > 0 && time.Since(s.heard) < sendingTime {
-		err = s.collect()
+	if err == nil && s.outstanding > 0 {
+		err = s.cancel()
 	}
 	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 		s.b.log.Warn("ending a pull failed", "stream", s.q.stream, "err", err)
@@ -189,6 +189,16 @@ func (s *QueueSubscription) receiveAll() {
 			return
 		}
 	}
+}
+
+// cancel makes the server forget the pull that is open. Where it notices the missing interest only at a message given
+// back, it puts that message behind the others. Asking for the consumer's state makes it look.
+func (s *QueueSubscription) cancel() error {
+	_, err := s.b.cfg.Control.Request("$JS.API.CONSUMER.INFO."+s.q.stream+"."+durableName, nil, fetchTimeout)
+	if err == nil && time.Since(s.heard) < sendingTime {
+		err = s.collect()
+	}
+	return err
 }
 
 // collect fetches what the server had decided to send when the interest went: it would otherwise be redelivered before
@@ -317,7 +327,7 @@ func (s *QueueSubscription) status(m *nats.Msg) {
 		s.octets = 0
 	}
 	switch description := m.Header.Get("Description"); {
-	case code == "404", code == "408":
+	case code == "404", code == "408", description == "Batch Completed":
 	case description == "Message Size Exceeds MaxBytes":
 		s.tooLarge = s.outstanding == 0
 	case description == "Consumer Deleted", code == "503":

@@ -86,14 +86,39 @@ func milliseconds(f *frame.Frame, name string, least, most time.Duration) (d tim
 	return time.Duration(n) * time.Millisecond, true, nil
 }
 
-// unsupported refuses the first of the named headers that the frame has. Each comes with what to do instead.
+// flag reads a header that is true or false; absent is false.
+func flag(f *frame.Frame, name string) (bool, error) {
+	v, ok := f.Lookup(name)
+	if !ok || string(v) == "false" {
+		return false, nil
+	}
+	if string(v) == "true" {
+		return true, nil
+	}
+	return false, refuse("header %s: %q is not true or false", name, printable(string(v)))
+}
+
+// unsupported refuses the first of the named headers that the frame has, unless it asks for nothing. Each comes with
+// what to do instead.
 func unsupported(f *frame.Frame, names map[string]string) error {
 	for _, h := range f.Headers {
-		if hint, ok := names[string(h.Name)]; ok {
+		if hint, ok := names[string(h.Name)]; ok && nothing[string(h.Name)] != string(h.Value) {
 			return refuse("header %s on %s is not supported: %s", h.Name, f.Command, hint)
 		}
 	}
 	return nil
+}
+
+// nothing has the values by which a header asks for nothing.
+var nothing = map[string]string{
+	"expires":             "0",
+	"expiration":          "0",
+	"x-delay":             "0",
+	"AMQ_SCHEDULED_DELAY": "0",
+	"activemq.priority":   "0",
+	"browser":             "false",
+	"auto-delete":         "false",
+	"activemq.exclusive":  "false",
 }
 
 // frameRate counts frames per second.

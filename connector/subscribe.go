@@ -91,19 +91,22 @@ func (c *conn) subscriptionKey(f *frame.Frame, destination []byte) (string, erro
 		return "\x00" + string(destination), nil
 	}
 	_, err := required(f, "id")
+	if err != nil && c.version == frame.V10 {
+		err = refuse("%s needs a header id or destination", f.Command)
+	}
 	return "", err
 }
 
 func (c *conn) newSubscription(f *frame.Frame, key string, route router.Route, destination string) (*subscription, error) {
 	c.lastIndex++
 	s := &subscription{conn: c, index: c.lastIndex, route: route, destination: egress(route, destination, key)}
-	ack, _ := f.Lookup("ack")
-	switch string(ack) {
-	case "", "auto":
+	ack, given := f.Lookup("ack")
+	switch {
+	case !given || string(ack) == "auto":
 		s.mode = ackAuto
-	case "client":
+	case string(ack) == "client":
 		s.mode = ackClient
-	case "client-individual":
+	case string(ack) == "client-individual":
 		s.mode = ackIndividual
 	default:
 		return nil, refuse("header ack: %q is not auto, client or client-individual", printable(string(ack)))
@@ -135,15 +138,19 @@ func (c *conn) subscribeTopic(f *frame.Frame, s *subscription) error {
 	if err := unsupported(f, notOnTopic); err != nil {
 		return err
 	}
-	if durable, _ := f.Lookup("durable"); string(durable) == "true" {
+	if durable, err := flag(f, "durable"); err != nil {
+		return err
+	} else if durable {
 		return refuse("header durable on SUBSCRIBE is not supported: %s", notOnTopic["durable-subscription-name"])
 	}
 	group, err := groupName(f)
 	if err != nil {
 		return err
 	}
-	if local, _ := f.Lookup("no-local"); string(local) == "true" {
-		s.noLocal = true
+	if s.noLocal, err = flag(f, "no-local"); err != nil {
+		return err
+	}
+	if s.noLocal {
 		c.noLocal++
 	}
 	receipt := c.receiptOf(f)

@@ -25,7 +25,8 @@
 // then one step per line. A step that begins with [1.0 1.1] is for those versions only. Words are separated by blanks;
 // a word in double quotes is a Go string. Everything behind " | " is the body, a Go string if it begins with a quote.
 // ${id} is a name that no other run uses, ${version} the version, ${i} counts the rounds of a repeat, ${300*ab} is ab
-// 300 times, ${m} a captured value, ${stream:x} the name of the stream of the queue with channel x.
+// 300 times, ${m} a captured value, ${stream:x} the name of the stream of the queue with channel x. In the name of a
+// header %3A is a colon.
 //
 // # Steps of a STOMP connection, here a
 //

@@ -18,20 +18,20 @@ import (
 
 const clientsDoc = "../../docs/clients.md"
 
-// program returns the only fenced block of a language in docs/clients.md, with its address replaced.
-func program(t *testing.T, language, address, actual string) []byte {
+// program returns the only fenced block of a language in a page, with its address replaced.
+func program(t *testing.T, page, language, address, actual string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(clientsDoc)
+	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, block, found := strings.Cut(string(text), "\n```"+language+"\n")
 	block, rest, closed := strings.Cut(block, "\n```\n")
 	if !found || !closed || strings.Contains(rest, "\n```"+language+"\n") {
-		t.Fatalf("%s: want one block of %s", clientsDoc, language)
+		t.Fatalf("%s: want one block of %s", page, language)
 	}
 	if strings.Count(block, address) != 1 {
-		t.Fatalf("%s: the block of %s does not have %s once:\n%s", clientsDoc, language, address, block)
+		t.Fatalf("%s: the block of %s does not have %s once:\n%s", page, language, address, block)
 	}
 	return []byte(strings.Replace(block, address, actual, 1) + "\n")
 }
@@ -54,7 +54,7 @@ func TestDocsStompPy(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t)
 	host, port, _ := strings.Cut(srv.TCPAddr, ":")
-	source := program(t, "python", `("127.0.0.1", 61613)`, fmt.Sprintf("(%q, %s)", host, port))
+	source := program(t, clientsDoc, "python", `("127.0.0.1", 61613)`, fmt.Sprintf("(%q, %s)", host, port))
 	file := filepath.Join(t.TempDir(), "orders.py")
 	if err := os.WriteFile(file, source, 0o600); err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestDocsStompPy(t *testing.T) {
 func TestDocsGoStomp(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t)
-	source := program(t, "go", "127.0.0.1:61613", srv.TCPAddr)
+	source := program(t, clientsDoc, "go", "127.0.0.1:61613", srv.TCPAddr)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "main.go")
 	if err := os.WriteFile(file, source, 0o600); err != nil {

@@ -22,7 +22,6 @@ type consumer struct {
 	mu     sync.Mutex
 	closed bool
 	held   []bridge.Delivery
-	tails  []string
 	got    chan string
 }
 

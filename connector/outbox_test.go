@@ -82,7 +82,7 @@ func TestOutboxSettlesWhatIsWritten(t *testing.T) {
 	var o outbox
 	for i := range 3 {
 		end := o.add("frame")
-		o.autos = append(o.autos, autoAck{end: end, d: bridge.Delivery{Sequence: uint64(i)}}) //nolint:gosec // small
+		o.autos = append(o.autos, autoAck{end: end, d: bridge.Delivery{Sequence: uint64(i)}})
 	}
 	burst := o.take(nil)
 	o.autos = append(o.autos, autoAck{end: o.add("late"), d: bridge.Delivery{Sequence: 3}})

@@ -147,7 +147,7 @@ func TestClientPortTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // a test's socket
+	defer l.Close()
 	cfg := config(t)
 	cfg.Embedded.Listen = l.Addr().String()
 	_, err = broker.Start(t.Context(), cfg, options())

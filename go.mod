@@ -3,6 +3,7 @@ module github.com/natstomp/natstomp
 go 1.26.8
 
 require (
+	github.com/coder/websocket v1.8.15
 	github.com/go-stomp/stomp/v3 v3.1.3
 	github.com/knadh/koanf/providers/confmap v1.0.1
 	github.com/knadh/koanf/providers/env/v2 v2.0.2

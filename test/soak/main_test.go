@@ -20,8 +20,9 @@ import (
 	"github.com/natstomp/natstomp/test/testserver"
 )
 
-// patience is how long a test waits for what must come. It says nothing about how fast that is.
-const patience = 30 * time.Second
+// patience is how long a test waits for what must come. It says nothing about how fast that is, except that it is
+// shorter than the ack wait of the queues (30 s): nothing may wait for that.
+const patience = 20 * time.Second
 
 func TestMain(m *testing.M) {
 	code := m.Run()

@@ -3,13 +3,9 @@ package soak_test
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"strconv"
 	"testing"
 	"time"
-
-	"github.com/natstomp/natstomp/test/stompclient"
-	"github.com/natstomp/natstomp/test/testserver"
 )
 
 const (
@@ -52,24 +48,6 @@ func judge(t *testing.T, round func(t *testing.T, number int) (idle, loaded time
 	}
 	if bad > 1 {
 		t.Errorf("in two rounds of three a gap beyond the idle run by more than %v", allowance)
-	}
-}
-
-// stall connects a client with little room in its socket, which the caller lets subscribe and then does not read from.
-func stall(t *testing.T, srv *testserver.Server) *stompclient.Conn {
-	t.Helper()
-	c := connect(t, srv)
-	if err := c.NetConn().(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// awake gives a client that stalled its room back: through a small one the rest would take minutes.
-func awake(t *testing.T, c *stompclient.Conn) {
-	t.Helper()
-	if err := c.NetConn().(*net.TCPConn).SetReadBuffer(4 << 20); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -48,7 +48,6 @@ func TestSlowTopicReader(t *testing.T) {
 // wantCutOff reads what still reached a reader that was too slow: messages in order, perhaps the ERROR, then the end.
 func wantCutOff(t *testing.T, c *stompclient.Conn) {
 	t.Helper()
-	awake(t, c)
 	next := map[string]int{}
 	for {
 		f, err := c.Read(patience)
@@ -100,7 +99,7 @@ func newReaders(t *testing.T, srv *testserver.Server) *readers {
 func (r *readers) round(t *testing.T, _ int, after func(*stompclient.Conn)) (idle, loaded time.Duration) {
 	t.Helper()
 	idle = r.run(t, 250)
-	c := stall(t, r.srv)
+	c := connect(t, r.srv)
 	for i := range greed {
 		ask(t, c, subscribe(fmt.Sprint(i), r.topic))
 	}
@@ -167,7 +166,6 @@ func wantPayload(f stompclient.Frame, round, number int) error {
 func (r *readers) wantHole(t *testing.T, c *stompclient.Conn) {
 	t.Helper()
 	const marker = 1 << 20
-	awake(t, c)
 	done := make(chan struct{})
 	var team crew
 	team.launch(func() error {

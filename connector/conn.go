@@ -241,8 +241,17 @@ func (c *conn) abort() {
 	c.failed.Store(true)
 	c.mute()
 	c.mu.Unlock()
-	_ = c.net.Close() // The session is over either way.
+	c.cut()
 	c.kick()
+}
+
+// cut closes the socket without waiting for anything.
+func (c *conn) cut() {
+	if a, ok := c.net.(interface{ Abort() error }); ok {
+		_ = a.Abort() // The session is over either way.
+		return
+	}
+	_ = c.net.Close() // See above.
 }
 
 // mute drops what is not written and accepts nothing more. c.mu is held.
@@ -268,8 +277,11 @@ func (c *conn) background(f func()) { c.work.Go(f) }
 
 // drain reads and drops input until the peer closes, so that it reads the ERROR instead of a reset.
 func (c *conn) drain() {
-	if half, ok := c.net.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite() // A peer that is gone needs no end of file.
+	switch nc := c.net.(type) {
+	case interface{ CloseWrite() error }:
+		_ = nc.CloseWrite() // A peer that is gone needs no end of file.
+	case interface{ CloseReason(text string) }:
+		nc.CloseReason("see the ERROR frame")
 	}
 	if err := c.net.SetReadDeadline(time.Now().Add(drainTime)); err != nil {
 		return

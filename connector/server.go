@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -17,7 +16,6 @@ import (
 	"github.com/natstomp/natstomp/bridge"
 	"github.com/natstomp/natstomp/bridge/broker"
 	"github.com/natstomp/natstomp/connector/frame"
-	"github.com/natstomp/natstomp/connector/internal/admin"
 	"github.com/natstomp/natstomp/router"
 )
 
@@ -35,8 +33,9 @@ type Server struct {
 
 	broker *broker.Broker
 	bridge *bridge.Bridge
-	admin  *http.Server
+	http   []*http.Server // of the listeners that speak HTTP
 
+	live      atomic.Bool // started
 	stopping  atomic.Bool
 	lateAcks  atomic.Uint64  // ACKs of messages that were held too long
 	slowDrops atomic.Uint64  // topic messages not delivered for limits.pending_bytes
@@ -47,11 +46,6 @@ type Server struct {
 	listeners []listener         // guarded by mu
 	conns     map[*conn]struct{} // guarded by mu
 	taken     int                // guarded by mu; connections that hold a slot of limits.connections
-}
-
-type listener struct {
-	name string
-	net.Listener
 }
 
 // New checks the configuration and returns a Server that is not started. The error holds every fault.
@@ -88,10 +82,9 @@ func (s *Server) Start(ctx context.Context) error {
 	if err := s.startBridge(ctx); err != nil {
 		return err
 	}
+	s.live.Store(true)
 	if err := s.listen(); err != nil {
-		s.closeListeners()
-		s.wg.Wait()
-		return errors.Join(err, s.stopBridge(ctx))
+		return errors.Join(err, s.Shutdown(ctx))
 	}
 	skipped, _ := s.cfg.Unbuilt()
 	for _, text := range skipped {
@@ -159,47 +152,8 @@ func (s *Server) stopBridge(ctx context.Context) error {
 	return s.broker.Stop(broker.Marks{Delivered: marks})
 }
 
-// listen opens all listeners that are configured and built.
-func (s *Server) listen() error {
-	var errs []error
-	if l := s.cfg.Listeners.TCP; on(l.Address) {
-		if err := s.open("tcp", l, s.accept); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	if l := s.cfg.Listeners.Admin; on(l.Address) {
-		s.admin = &http.Server{Handler: admin.Handler(s.Ready), ReadHeaderTimeout: 5 * time.Second}
-		if err := s.open("admin", l, s.serveAdmin); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func on(address string) bool { return address != "" && address != "off" }
-
-func (s *Server) open(name string, cfg Listener, serve func(net.Listener)) error {
-	l, err := net.Listen("tcp", cfg.Address)
-	if err != nil {
-		err = fmt.Errorf("listeners.%s.address: %w; choose another with --listeners-%s-address", name, err, name)
-		if cfg.Optional {
-			s.log.Error("optional listener did not start", "listener", name, "err", err)
-			return nil
-		}
-		return err
-	}
-	s.mu.Lock()
-	s.listeners = append(s.listeners, listener{name, l})
-	s.mu.Unlock()
-	s.wg.Go(func() { serve(l) })
-	return nil
-}
-
-func (s *Server) serveAdmin(l net.Listener) {
-	if err := s.admin.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
-		s.log.Error("admin listener failed", "err", err)
-	}
-}
+// running says whether clients may be admitted.
+func (s *Server) running() bool { return s.live.Load() && !s.stopping.Load() }
 
 // Ready returns nil when clients can be served, else why not.
 func (s *Server) Ready() error {
@@ -236,7 +190,7 @@ func (s *Server) Status() Status {
 // any case. It must follow a successful Start, once.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
-	s.closeStomp()
+	s.closeListeners("tcp", "ws") // The admin listener stays, so that readiness can be asked.
 	s.mu.Lock()
 	for c := range s.conns {
 		c.shutdown()
@@ -281,24 +235,6 @@ func (s *Server) sessionsEnded() {
 		}
 		<-one.ended
 	}
-}
-
-// closeStomp closes the listeners for clients; the admin listener stays, so that readiness can be asked.
-func (s *Server) closeStomp() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, l := range s.listeners {
-		if l.name != "admin" {
-			_ = l.Close() // It is closed either way.
-		}
-	}
-}
-
-func (s *Server) closeListeners() {
-	if s.admin != nil {
-		_ = s.admin.Close() // It is closed either way.
-	}
-	s.closeStomp()
 }
 
 // handshakeLimits hold until a client is connected.

@@ -7,7 +7,6 @@ import "fmt"
 func (c Config) Unbuilt() (skip, fatal []string) {
 	for _, l := range []struct{ name, address string }{
 		{"tls", c.Listeners.TLS.Address},
-		{"ws", c.Listeners.WS.Address},
 		{"wss", c.Listeners.WSS.Address},
 	} {
 		if !off(l.address) {

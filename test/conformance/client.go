@@ -34,11 +34,18 @@ func (r *runner) client(name string) (*client, error) {
 	return nil, fmt.Errorf("script: no connection %s", name)
 }
 
+func (e Env) open() (*stompclient.Conn, error) {
+	if e.WebSocket {
+		return stompclient.DialWebSocket(e.Server.WebSocketURL)
+	}
+	return stompclient.Dial(e.Server.TCPAddr)
+}
+
 func (r *runner) dial(name string) (*client, error) {
 	if c, err := r.client(name); err == nil && !c.ended {
 		return nil, fmt.Errorf("script: connection %s is open", name)
 	}
-	conn, err := stompclient.Dial(r.env.Server.TCPAddr)
+	conn, err := r.env.open()
 	if err != nil {
 		return nil, err
 	}

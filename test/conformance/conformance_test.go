@@ -42,7 +42,7 @@ func load(t *testing.T) []*conformance.Script {
 	return scripts
 }
 
-// TestConformance runs each script in each of its versions.
+// TestConformance runs each script in each of its versions over TCP and over WebSocket.
 func TestConformance(t *testing.T) {
 	// The directory must outlive the servers, so it comes first.
 	p := &pool{t: t, dir: t.TempDir(), servers: map[string]*entry{}}
@@ -51,26 +51,37 @@ func TestConformance(t *testing.T) {
 		for _, version := range s.Versions {
 			t.Run(s.Name+"/"+version, func(t *testing.T) {
 				t.Parallel()
-				key := strings.Join(s.Flags, " ")
-				if s.Alone {
-					key += " " + t.Name()
-				}
-				server, err := p.get(key, s.Flags)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if s.Alone {
-					defer p.end(t, key)
-				}
-				env := conformance.Env{Server: server}
-				if *rewrite {
-					env.Rewrite = func(line int, text string) { replaceLine(t, s.Name, line, text) }
-				}
-				if err := conformance.Run(env, s, version); err != nil {
-					t.Error(err)
-				}
+				runScript(t, p, s, version, conformance.Env{})
+			})
+			if s.TCPOnly {
+				continue
+			}
+			t.Run(s.Name+"/"+version+"/ws", func(t *testing.T) {
+				t.Parallel()
+				runScript(t, p, s, version, conformance.Env{WebSocket: true, Unique: "ws"})
 			})
 		}
+	}
+}
+
+func runScript(t *testing.T, p *pool, s *conformance.Script, version string, env conformance.Env) {
+	key := strings.Join(s.Flags, " ")
+	if s.Alone {
+		key += " " + t.Name()
+	}
+	server, err := p.get(key, s.Flags)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Alone {
+		defer p.end(t, key)
+	}
+	env.Server = server
+	if *rewrite {
+		env.Rewrite = func(line int, text string) { replaceLine(t, s.Name, line, text) }
+	}
+	if err := conformance.Run(env, s, version); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -21,6 +21,7 @@
 //	versions: 1.0 1.1 1.2   the versions it runs in; at least one
 //	flags: --limits-x 1     arguments of the server; scripts with the same flags share a process
 //	alone                   a process of its own for each run
+//	tcp only                the script needs what only TCP has, and is not run over WebSocket
 //
 // then one step per line. A step that begins with [1.0 1.1] is for those versions only. Words are separated by blanks;
 // a word in double quotes is a Go string. Everything behind " | " is the body, a Go string if it begins with a quote.

@@ -21,6 +21,8 @@ const patience = 10 * time.Second
 type Env struct {
 	// Server is the program under test. Only a script that has it alone may stop it.
 	Server *testserver.Server
+	// WebSocket makes the script run over WebSocket instead of TCP.
+	WebSocket bool
 	// Unique makes ${id} differ between runs of one script against one store. May be empty.
 	Unique string
 	// Rewrite, if not nil, is called with the line (counted from 0) of each expectation that failed and the text that

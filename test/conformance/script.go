@@ -22,6 +22,8 @@ type Script struct {
 	// Flags are extra arguments of the server. Alone asks for a server of its own per run.
 	Flags []string
 	Alone bool
+	// TCPOnly says that the script needs what only a TCP connection has, such as closing one direction.
+	TCPOnly bool
 
 	lines []string
 	steps []step
@@ -96,6 +98,8 @@ func (s *Script) setting(line string) (done bool, err error) {
 		s.Flags = strings.Fields(line[len("flags:"):])
 	case line == "alone":
 		s.Alone = true
+	case line == "tcp only":
+		s.TCPOnly = true
 	default:
 		return line != "", nil
 	}

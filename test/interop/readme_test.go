@@ -67,7 +67,7 @@ func readmeServe(t *testing.T, command string) string {
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", "exec "+command)
 	cmd.Dir = "../.."
 	cmd.Env = append(os.Environ(),
-		"NATSTOMP_LISTENERS_TCP_ADDRESS=127.0.0.1:0", "NATSTOMP_LISTENERS_ADMIN_ADDRESS=127.0.0.1:0",
+		"NATSTOMP_LISTENERS_TCP_ADDRESS=127.0.0.1:0", "NATSTOMP_LISTENERS_WS_ADDRESS=127.0.0.1:0", "NATSTOMP_LISTENERS_ADMIN_ADDRESS=127.0.0.1:0",
 		"NATSTOMP_NATS_EMBEDDED_LISTEN=127.0.0.1:0", "NATSTOMP_NATS_EMBEDDED_STORE_DIR="+t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // The go command does not pass signals on.
 	stdout, err := cmd.StdoutPipe()

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	wideTopics = 1_500
+	wideTopics = 1_000
 	wideEnd    = "end"
 )
 

@@ -28,6 +28,8 @@ type Server struct {
 	// TCPAddr and AdminAddr are host:port of the listeners, NATSURL is what a native NATS client connects to. They
 	// change with Restart.
 	TCPAddr, AdminAddr, NATSURL string
+	// WebSocketURL is where STOMP over WebSocket is served.
+	WebSocketURL string
 
 	dir    string
 	args   []string
@@ -77,7 +79,7 @@ func (s *Server) Restart() error {
 		"serve",
 		"--listeners-tcp-address", "127.0.0.1:0",
 		"--listeners-admin-address", "127.0.0.1:0",
-		"--listeners-ws-address", "off",
+		"--listeners-ws-address", "127.0.0.1:0",
 		"--nats-embedded-listen", "127.0.0.1:0",
 		"--nats-embedded-store-dir", s.dir,
 		"--nats-embedded-durability", "os",
@@ -137,14 +139,14 @@ func (s *Server) record(r io.Reader, lines chan<- string) {
 }
 
 // listenLine finds the addresses in the start block.
-var listenLine = regexp.MustCompile(`^\s*(tcp|admin|nats)\b.*?(127\.0\.0\.1:[1-9][0-9]*)`)
+var listenLine = regexp.MustCompile(`^\s*(tcp|ws|admin|nats)\b.*?(127\.0\.0\.1:[1-9][0-9]*)`)
 
 // ready reads the start block and asks the admin listener until the server says that it is ready.
 func (s *Server) ready(lines <-chan string) error {
 	deadline := time.NewTimer(startTimeout)
 	defer deadline.Stop()
 	found := map[string]string{}
-	for len(found) < 3 {
+	for len(found) < 4 {
 		select {
 		case line, ok := <-lines:
 			if !ok {
@@ -158,6 +160,7 @@ func (s *Server) ready(lines <-chan string) error {
 		}
 	}
 	s.TCPAddr, s.AdminAddr, s.NATSURL = found["tcp"], found["admin"], "nats://"+found["nats"]
+	s.WebSocketURL = "ws://" + found["ws"] + "/stomp"
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for !s.isReady() {

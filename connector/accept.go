@@ -34,7 +34,11 @@ func (s *Server) accept(l net.Listener) {
 // admit starts the session of a new socket. The slot below limits.connections is taken here; who gets none is told so
 // at the handshake.
 func (s *Server) admit(nc net.Conn) {
-	if tcp, ok := nc.(*net.TCPConn); ok {
+	raw := nc
+	if over, ok := nc.(interface{ NetConn() net.Conn }); ok {
+		raw = over.NetConn()
+	}
+	if tcp, ok := raw.(*net.TCPConn); ok {
 		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{ // A socket that is gone shows at the first read.
 			Enable: true, Idle: keepAlive, Interval: keepAlive, Count: 3,
 		})

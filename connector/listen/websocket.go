@@ -1,6 +1,7 @@
 package listen
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -32,7 +33,8 @@ func Upgrade(w http.ResponseWriter, r *http.Request, origins []string) (net.Conn
 		http.Error(w, "origin not allowed: see listeners.ws.origins", http.StatusForbidden)
 		return nil, errors.New("origin not allowed")
 	}
-	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+	raw := &hijacker{ResponseWriter: w}
+	ws, err := websocket.Accept(raw, r, &websocket.AcceptOptions{
 		Subprotocols:       subprotocols,
 		InsecureSkipVerify: true, // Checked above, by our own rule.
 		CompressionMode:    websocket.CompressionDisabled,
@@ -41,17 +43,28 @@ func Upgrade(w http.ResponseWriter, r *http.Request, origins []string) (net.Conn
 		return nil, err
 	}
 	ws.SetReadLimit(-1) // The frames in a message have limits, the message has none.
-	return newWebSocket(ws, r), nil
+	return newWebSocket(ws, raw.conn), nil
+}
+
+// hijacker keeps the connection that the handshake takes over.
+type hijacker struct {
+	http.ResponseWriter
+	conn net.Conn
+}
+
+// Hijack implements http.Hijacker.
+func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	h.conn = conn
+	return conn, rw, err
 }
 
 // webSocket is a net.Conn on a WebSocket. A goroutine of its own reads, so that a read deadline ends the read and not
 // the connection.
 type webSocket struct {
 	ws            *websocket.Conn
+	raw           net.Conn // what the WebSocket runs on
 	local, remote net.Conn // octets of incoming messages: the reader writes into local, Read reads from remote
-	localAddr     net.Addr
-	remoteAddr    net.Addr
-	cancel        context.CancelFunc
 	reader        sync.WaitGroup
 	closeOnce     sync.Once
 
@@ -62,30 +75,19 @@ type webSocket struct {
 
 var _ net.Conn = (*webSocket)(nil)
 
-func newWebSocket(ws *websocket.Conn, r *http.Request) *webSocket {
-	ctx, cancel := context.WithCancel(context.Background())
-	c := &webSocket{ws: ws, cancel: cancel, remoteAddr: address(r.RemoteAddr)}
-	c.localAddr, _ = r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if c.localAddr == nil {
-		c.localAddr = address("")
-	}
+func newWebSocket(ws *websocket.Conn, raw net.Conn) *webSocket {
+	c := &webSocket{ws: ws, raw: raw}
 	c.local, c.remote = net.Pipe()
-	c.reader.Go(func() { c.pump(ctx) })
+	c.reader.Go(c.pump)
 	return c
 }
 
-// address is a peer as the HTTP server names it.
-type address string
-
-func (address) Network() string  { return "tcp" }
-func (a address) String() string { return string(a) }
-
 // pump passes incoming messages on until the peer or Close ends it.
-func (c *webSocket) pump(ctx context.Context) {
+func (c *webSocket) pump() {
 	defer c.local.Close() //nolint:errcheck // a pipe's close does not fail
 	buf := make([]byte, 4<<10)
 	for {
-		_, message, err := c.ws.Reader(ctx)
+		_, message, err := c.ws.Reader(context.Background())
 		if err != nil {
 			return
 		}
@@ -180,9 +182,8 @@ func (c *webSocket) Close() error {
 		defer close(ended)
 		c.reader.Wait()
 	}()
-	// The reader must not wait for a session that reads no more.
 	drained := make(chan struct{})
-	go func() {
+	go func() { // The reader must not wait for a session that reads no more.
 		defer close(drained)
 		_ = c.remote.SetReadDeadline(time.Time{})
 		_, _ = io.Copy(io.Discard, c.remote) // Ends with the pipe.
@@ -193,28 +194,31 @@ func (c *webSocket) Close() error {
 	case <-ended:
 	case <-timer.C:
 	}
-	c.cancel()
-	_ = c.ws.CloseNow() // It is closed either way.
-	_ = c.local.Close()
-	_ = c.remote.Close()
+	err := c.Abort()
 	<-ended
+	_ = c.remote.Close() // A pipe's close does not fail.
 	<-drained
-	return nil
+	return err
 }
 
-// Abort closes the connection at once, without the handshake.
+// Abort closes the connection at once, without the handshake. Close must follow all the same.
 func (c *webSocket) Abort() error {
-	c.cancel()
-	err := c.ws.CloseNow()
-	_ = c.local.Close()
+	err := c.raw.Close()
+	_ = c.local.Close() // A pipe's close does not fail.
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
 	return err
 }
 
 // LocalAddr implements net.Conn.
-func (c *webSocket) LocalAddr() net.Addr { return c.localAddr }
+func (c *webSocket) LocalAddr() net.Addr { return c.raw.LocalAddr() }
 
 // RemoteAddr implements net.Conn.
-func (c *webSocket) RemoteAddr() net.Addr { return c.remoteAddr }
+func (c *webSocket) RemoteAddr() net.Addr { return c.raw.RemoteAddr() }
+
+// NetConn returns what the WebSocket runs on, for socket options only.
+func (c *webSocket) NetConn() net.Conn { return c.raw }
 
 // SetDeadline implements net.Conn.
 func (c *webSocket) SetDeadline(t time.Time) error {

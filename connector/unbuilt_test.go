@@ -1,7 +1,6 @@
 package connector_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -10,11 +9,8 @@ import (
 
 func TestUnbuiltDefaults(t *testing.T) {
 	skip, fatal := connector.DefaultConfig().Unbuilt()
-	if want := []string{"listener ws 127.0.0.1:15674 is not built yet and is skipped"}; !slices.Equal(skip, want) {
-		t.Errorf("skipped: got %q, want %q", skip, want)
-	}
-	if len(fatal) > 0 {
-		t.Errorf("fatal: got %q, want none", fatal)
+	if len(skip) > 0 || len(fatal) > 0 {
+		t.Errorf("got %q and %q, want none", skip, fatal)
 	}
 }
 

@@ -84,7 +84,7 @@ func newWebSocket(ws *websocket.Conn, raw net.Conn) *webSocket {
 
 // pump passes incoming messages on until the peer or Close ends it.
 func (c *webSocket) pump() {
-	defer c.local.Close() //nolint:errcheck // a pipe's close does not fail
+	defer c.local.Close() // A pipe's close does not fail.
 	buf := make([]byte, 4<<10)
 	for {
 		_, message, err := c.ws.Reader(context.Background())

@@ -61,7 +61,7 @@ func TestSubprotocols(t *testing.T) {
 func TestMessagesAreOctets(t *testing.T) {
 	server, client := pair(t)
 	want := ""
-	for i, m := range []string{"CONN", "", "ECT\n\n\x00SEND\n", "\xff\x00", strings.Repeat("x", 100_000)} {
+	for i, m := range []string{"CONN", "", "ECTED\n\n\x00SEND\n", "\xff\x00", strings.Repeat("x", 100_000)} {
 		kind := websocket.MessageText
 		if i%2 == 1 || strings.Contains(m, "\xff") {
 			kind = websocket.MessageBinary
@@ -192,7 +192,7 @@ func TestCloseReason(t *testing.T) {
 func TestCloseDoesNotWaitForADeadPeer(t *testing.T) {
 	server, client := pair(t)
 	go func() {
-		for client.Write(context.Background(), websocket.MessageText, make([]byte, 10_000)) == nil { //nolint:revive // until the close
+		for client.Write(context.Background(), websocket.MessageText, make([]byte, 10_000)) == nil {
 		}
 	}()
 	closed := make(chan struct{})

@@ -58,6 +58,7 @@ type Bridge struct {
 	topics  *fanout
 	queues  *queues
 	batches batchID
+	large   chan struct{} // one token for each pull without bound in octets
 
 	stop chan struct{}
 	wg   sync.WaitGroup
@@ -69,6 +70,7 @@ func New(cfg Config) *Bridge {
 	b.data, b.control, b.wide = newFlusher(cfg.Data), newFlusher(cfg.Control), newFlusher(cfg.Wide)
 	b.pubs = newReplies(cfg.Data, cfg.PublishTimeout)
 	b.acks = newReplies(cfg.Control, cfg.PublishTimeout)
+	b.large = make(chan struct{}, maxLarge)
 	b.topics = newFanout(b)
 	b.queues = newQueues(b)
 	b.batches.prefix = nats.NewInbox()[len(nats.InboxPrefix):] + "-"

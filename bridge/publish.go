@@ -55,6 +55,21 @@ func (b *Bridge) SendQueue(route router.Route, headers []frame.Header, body []by
 	})
 }
 
+// batchRoom is what an atomic batch and no-local add to the headers of a message.
+const batchRoom = 512
+
+// Fits returns ErrTooLarge for a message that NATS would refuse by its size.
+func (b *Bridge) Fits(s Send) error {
+	size := len(s.Body) + batchRoom
+	for name, values := range toNATS(s.Headers) {
+		size += len(name) + len(values[0]) + len(": \r\n")
+	}
+	if int64(size) > b.cfg.Data.MaxPayload() {
+		return ErrTooLarge
+	}
+	return nil
+}
+
 // store publishes m to q's stream and reports the PubAck.
 func (b *Bridge) store(q *queue, m *nats.Msg, done func(error)) {
 	m.Reply = b.pubs.expect(func(answer *nats.Msg, err error) {

@@ -21,6 +21,10 @@ const (
 	pullBytes = 1 << 20
 	// pullRetry is the pause after a refused pull.
 	pullRetry = 500 * time.Millisecond
+	// maxLarge is how many pulls without bound in octets are open on this node.
+	maxLarge = 4
+	// largeRetry is the pause where those are all taken.
+	largeRetry = 10 * time.Millisecond
 	// holdInterval is how often held messages are kept from redelivery.
 	holdInterval = ackWait / 3
 	// fetchTimeout bounds a fetch of what is there.
@@ -70,9 +74,10 @@ type QueueSubscription struct {
 	done     chan struct{}
 
 	// Owned by run.
-	outstanding int // messages asked for that have not come
-	octets      int // octets asked for that have not come
-	tooLarge    bool
+	outstanding int  // messages asked for that have not come
+	octets      int  // octets asked for that have not come
+	tooLarge    bool // a message waits that is larger than a pull may bring
+	large       bool // a pull without bound in octets is open; it holds a token
 	heard       time.Time
 	retryAt     time.Time
 	kept        time.Time
@@ -131,6 +136,7 @@ func (s *QueueSubscription) Stop(held func() []Delivery) {
 
 func (s *QueueSubscription) run() {
 	defer close(s.done)
+	defer s.settleLarge()
 	hold := time.NewTicker(s.hold.Check)
 	defer hold.Stop()
 	tick := time.NewTicker(pullHeartbeat)
@@ -154,6 +160,7 @@ func (s *QueueSubscription) run() {
 		case now := <-tick.C:
 			if s.outstanding > 0 && now.Sub(s.heard) > pullSilence {
 				s.outstanding, s.octets = 0, 0 // The pull is lost.
+				s.settleLarge()
 			}
 		case <-s.stop:
 			s.leave()
@@ -256,7 +263,14 @@ func (s *QueueSubscription) pull() {
 	request := append(make([]byte, 0, 96), `{"batch":`...)
 	switch {
 	case s.tooLarge && s.outstanding == 0:
-		messages, octets = 1, 0 // One message larger than the budget comes alone.
+		// One message larger than the budget comes alone, and so do few on the whole node.
+		select {
+		case s.b.large <- struct{}{}:
+		default:
+			s.retryAt = time.Now().Add(largeRetry)
+			return
+		}
+		s.large, messages, octets = true, 1, 0
 	case octets <= 0 || s.tooLarge:
 		return
 	}
@@ -264,8 +278,13 @@ func (s *QueueSubscription) pull() {
 	if octets > 0 {
 		request = strconv.AppendInt(append(request, `,"max_bytes":`...), int64(octets), 10)
 	}
-	request = append(request, `,"expires":30000000000,"idle_heartbeat":5000000000}`...)
+	if s.large {
+		request = append(request, `,"no_wait":true}`...)
+	} else {
+		request = append(request, `,"expires":30000000000,"idle_heartbeat":5000000000}`...)
+	}
 	if err := s.b.cfg.Control.PublishRequest(s.next(), s.inbox, request); err != nil {
+		s.settleLarge()
 		s.retryAt = time.Now().Add(pullRetry)
 		return
 	}
@@ -283,10 +302,8 @@ func (s *QueueSubscription) receive(m *nats.Msg) {
 		return
 	}
 	s.outstanding = max(s.outstanding-1, 0)
-	s.octets = max(s.octets-len(m.Data), 0)
-	if s.outstanding == 0 {
-		s.octets = 0
-	}
+	s.used(m.Size())
+	s.tooLarge = false
 	x := extras{
 		redelivered: meta.NumDelivered > 1 || meta.Sequence.Stream <= s.q.mark,
 		count:       meta.NumDelivered,
@@ -303,7 +320,28 @@ func (s *QueueSubscription) receive(m *nats.Msg) {
 	}
 }
 
+// used counts octets of the open pulls as come or given up. A pull whose octets are used up exactly ends without a word
+// from the server, whatever it has left in messages.
+func (s *QueueSubscription) used(octets int) {
+	s.octets = max(s.octets-octets, 0)
+	if s.octets == 0 && !s.large {
+		s.outstanding = 0
+	}
+	if s.outstanding == 0 {
+		s.octets = 0
+		s.settleLarge()
+	}
+}
+
+func (s *QueueSubscription) settleLarge() {
+	if s.large {
+		s.large = false
+		<-s.b.large
+	}
+}
+
 // status handles the server's words about a pull.
+
 func (s *QueueSubscription) status(m *nats.Msg) {
 	code := m.Header.Get("Status")
 	switch code {
@@ -322,16 +360,14 @@ func (s *QueueSubscription) status(m *nats.Msg) {
 		octets = s.octets
 	}
 	s.outstanding = max(s.outstanding-left, 0)
-	s.octets = max(s.octets-octets, 0)
-	if s.outstanding == 0 {
-		s.octets = 0
-	}
+	s.used(octets)
 	switch description := m.Header.Get("Description"); {
 	case code == "404", code == "408", description == "Batch Completed":
 	case description == "Message Size Exceeds MaxBytes":
-		s.tooLarge = s.outstanding == 0
+		s.tooLarge = true // The other open pulls end too; a new one would only end the same way.
 	case description == "Consumer Deleted", code == "503":
 		s.outstanding, s.octets = 0, 0
+		s.settleLarge()
 		s.retryAt = time.Now().Add(pullRetry)
 		s.receiver.Lost(ErrNoStream)
 	default:

@@ -27,6 +27,9 @@ const (
 // ErrQueueLimit says that creating one more queue by use would pass the limit.
 var ErrQueueLimit = errors.New("too many queues")
 
+// ErrQueueName says that the stream of a queue cannot be made since another queue's, or somebody's, has its name.
+var ErrQueueName = errors.New("stream name is taken")
+
 // queues are the queues that this node knows.
 type queues struct {
 	b *Bridge
@@ -101,11 +104,27 @@ func (qs *queues) create(q *queue) error {
 	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
 	defer cancel()
 	_, err := qs.b.cfg.JS.CreateStream(ctx, qs.streamConfig(q))
-	if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		err = qs.owned(ctx, q)
+	}
+	if err != nil {
 		return fmt.Errorf("creating stream %s: %w", q.stream, err)
 	}
 	if _, err := qs.b.cfg.JS.CreateOrUpdateConsumer(ctx, q.stream, consumerConfig(q)); err != nil {
 		return fmt.Errorf("creating the durable of %s: %w", q.stream, err)
+	}
+	return nil
+}
+
+// owned says whether the stream that has the name of q's is q's: names hold 32 bits of a hash only, and anybody may make
+// a stream of any name.
+func (qs *queues) owned(ctx context.Context, q *queue) error {
+	s, err := qs.b.cfg.JS.Stream(ctx, q.stream)
+	if err != nil {
+		return err
+	}
+	if c := s.CachedInfo().Config; c.Metadata[channelKey] != q.channel || !slices.Equal(c.Subjects, []string{q.subject}) {
+		return fmt.Errorf("%w: it belongs to %q", ErrQueueName, c.Metadata[channelKey])
 	}
 	return nil
 }

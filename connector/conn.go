@@ -156,11 +156,20 @@ func (c *conn) finish(receipt string, cause error) {
 	if quiet {
 		// Nobody reads what is still to be written; the writer must not hold up the return of messages.
 		c.abort()
+		c.writer.Wait() // The socket is closed: it ends at once, and then what it had is known to be lost.
+		c.mu.Lock()
+		c.lost = append(c.lost, c.out.abandon()...)
+		c.mu.Unlock()
 	}
 	c.leave()
 	if !quiet {
 		c.conclude(receipt, cause)
 	}
+	c.mu.Lock()
+	early := c.lost // What the slow-consumer policy dropped does not wait for the socket.
+	c.lost = nil
+	c.mu.Unlock()
+	c.returnLost(early)
 	c.writer.Wait()
 	c.mu.Lock()
 	lost := append(c.lost, c.out.abandon()...)

@@ -79,6 +79,8 @@ func clientError(err error) (e *ClientError, ok bool) {
 		return errQueueFull, true
 	case errors.Is(err, bridge.ErrQueueLimit):
 		return refuse("no more queues can be created: limits.queues is reached"), true
+	case errors.Is(err, bridge.ErrQueueName):
+		return refuse("the queue cannot be made: its stream's name is taken, choose another channel"), true
 	case errors.Is(err, bridge.ErrNoStream):
 		return refuse("the queue was removed from NATS"), true
 	case errors.Is(err, bridge.ErrTimeout):

@@ -153,6 +153,9 @@ func (c *conn) subscribeTopic(f *frame.Frame, s *subscription) error {
 	if s.noLocal {
 		c.noLocal++
 	}
+	if s.noLocal && group != "" {
+		return refuse("headers x-group and no-local on SUBSCRIBE exclude each other: what this member does not take no other would get")
+	}
 	receipt := c.receiptOf(f)
 	s.held = receipt != ""
 	number := c.reserve(receipt, 0, s.release)

@@ -289,6 +289,16 @@ func (s *subscription) takeHeld() []bridge.Delivery {
 	for n := range s.pending {
 		back = append(back, s.drop(n))
 	}
+	// What is lost of this subscription goes back in one order with the rest.
+	c.lost = slices.DeleteFunc(c.lost, func(a autoAck) bool {
+		if a.sub == s {
+			back = append(back, a.d)
+		}
+		return a.sub == s
+	})
+	for other := range c.queues {
+		other.pull.Wake() // There is room in the connection's limits.
+	}
 	return back
 }
 

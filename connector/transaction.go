@@ -81,7 +81,11 @@ func (c *conn) sendLater(f *frame.Frame, route router.Route, name string) error 
 		return err
 	}
 	kept := f.Clone()
-	t.steps = append(t.steps, step{send: &bridge.Send{Route: route, Headers: kept.Headers, Body: kept.Body}})
+	send := &bridge.Send{Route: route, Headers: kept.Headers, Body: kept.Body}
+	if err := c.srv.bridge.Fits(*send); err != nil {
+		return err
+	}
+	t.steps = append(t.steps, step{send: send})
 	c.done(c.receiptOf(f))
 	return nil
 }

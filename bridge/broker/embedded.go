@@ -24,6 +24,9 @@ const startTimeout = 30 * time.Second
 // of space; a full disk shows as an error of the publish.
 const unlimited = int64(1) << 62
 
+// maxPending is what the server may hold for one connection before it cuts it.
+const maxPending = 1 << 30
+
 func (b *Broker) startEmbedded(ctx context.Context, o Options) error {
 	cfg := b.cfg.Embedded
 	dir, err := absolute(cfg.StoreDir)
@@ -94,6 +97,8 @@ func embeddedOptions(cfg Embedded, dir string, maxPayload int) (*server.Options,
 	opts.JetStreamMaxMemory = unlimited
 	opts.JetStreamLimits.DefaultMaxConsumers = -1
 	opts.MaxPayload = int32(maxPayload)
+	// The pulls of all sessions end in one connection; its reader never waits, but a burst of them may be large.
+	opts.MaxPending = max(opts.MaxPending, maxPending)
 	opts.SyncAlways = cfg.Durability == DurabilityFsync
 	if !opts.SyncAlways {
 		opts.SyncInterval = time.Second

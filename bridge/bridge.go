@@ -91,6 +91,13 @@ func (b *Bridge) Start(ctx context.Context) error {
 	return b.queues.recover(ctx)
 }
 
+// Abandon answers everything that waits for NATS with ErrStopped at once.
+func (b *Bridge) Abandon() {
+	for _, r := range []*replies{b.pubs, b.acks} {
+		r.expire(func(expiry) bool { return true }, ErrStopped)
+	}
+}
+
 // Stop ends the Bridge after all subscriptions have ended and returns the marks of its queues for the next start.
 func (b *Bridge) Stop(ctx context.Context) map[string]uint64 {
 	marks := b.queues.marks(ctx)

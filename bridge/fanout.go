@@ -1,6 +1,8 @@
 package bridge
 
 import (
+	"fmt"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -42,7 +44,12 @@ type TopicSubscription struct {
 	view     TopicView
 	receiver TopicReceiver
 	group    *nats.Subscription
+	ordered  bool
 }
+
+// Ordered says whether a PublishTopic that follows SubscribeTopic comes behind the subscription at the server even
+// before it is live.
+func (s *TopicSubscription) Ordered() bool { return s.ordered }
 
 // fanout has one NATS subscription per distinct subject and hands its messages to the local receivers.
 type fanout struct {
@@ -82,7 +89,7 @@ func newFanout(b *Bridge) *fanout {
 // with the error that prevented it; messages may come before. Neither blocks. A group is a NATS queue group, each
 // message of which goes to one member on one node.
 func (b *Bridge) SubscribeTopic(route router.Route, group string, view TopicView, r TopicReceiver, live func(error)) *TopicSubscription {
-	s := &TopicSubscription{f: b.topics, view: view, receiver: r}
+	s := &TopicSubscription{f: b.topics, view: view, receiver: r, ordered: !route.Wide}
 	if group != "" {
 		s.joinGroup(route, group, live)
 		return s
@@ -102,6 +109,9 @@ func (b *Bridge) SubscribeTopic(route router.Route, group string, view TopicView
 		return s
 	}
 	t.waiting = append(t.waiting, live)
+	if ok {
+		s.ordered = false // Somebody else is about to send the SUB.
+	}
 	s.f.mu.Unlock()
 	if !ok {
 		t.open()
@@ -228,8 +238,14 @@ func (t *topic) remove(s *TopicSubscription) (empty bool) {
 	return len(groups) == 0
 }
 
-// dispatch runs on the NATS subscription's own goroutine, one message at a time.
+// dispatch runs on the NATS subscription's own goroutine, one message at a time. A message that makes it panic is lost
+// and nothing else.
 func (t *topic) dispatch(m *nats.Msg) {
+	defer func() {
+		if p := recover(); p != nil {
+			t.f.b.log.Error("panic in a dispatcher", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		}
+	}()
 	if t.wide && t.f.b.cfg.Router.Reserved(m.Subject) {
 		return
 	}

@@ -37,6 +37,15 @@ type Send struct {
 	Body    []byte
 }
 
+// Size is the octets of a message, for limits.
+func Size(headers []frame.Header, body []byte) int {
+	size := len(body)
+	for _, h := range headers {
+		size += len(h.Name) + len(h.Value)
+	}
+	return size
+}
+
 // SendQueue stores one message in its queue, which is made at first use. done is called once, with nil after the
 // PubAck or with the fault; it must not block. SendQueue itself blocks while the queue is made and while more than the
 // window waits for PubAcks. Headers and body are copied.
@@ -46,7 +55,7 @@ func (b *Bridge) SendQueue(route router.Route, headers []frame.Header, body []by
 		done(err)
 		return
 	}
-	size := len(body)
+	size := Size(headers, body)
 	q.window.enter(1, size)
 	m := &nats.Msg{Subject: q.subject, Header: toNATS(headers), Data: body}
 	b.store(q, m, func(err error) {
@@ -109,7 +118,7 @@ func (b *Bridge) SendBatch(sends []Send, done func(error)) {
 	}
 	size := 0
 	for _, s := range sends {
-		size += len(s.Body)
+		size += Size(s.Headers, s.Body)
 	}
 	q.batches <- struct{}{}
 	q.window.enter(len(sends), size)

@@ -78,6 +78,7 @@ type QueueSubscription struct {
 	octets      int  // octets asked for that have not come
 	tooLarge    bool // a message waits that is larger than a pull may bring
 	large       bool // a pull without bound in octets is open; it holds a token
+	largest     int  // octets of the largest message so far
 	heard       time.Time
 	retryAt     time.Time
 	kept        time.Time
@@ -123,11 +124,17 @@ func (s *QueueSubscription) Wake() {
 	}
 }
 
+// Halt ends pulling and does not wait; what is on the way is still delivered. Stop must follow.
+func (s *QueueSubscription) Halt() { s.stopOnce.Do(func() { close(s.stop) }) }
+
+// Halted is closed when nothing is on the way any more after Halt.
+func (s *QueueSubscription) Halted() <-chan struct{} { return s.done }
+
 // Stop ends pulling, after the receiver has begun to refuse. It returns when every message that the server sent to this
 // subscription is either settled or back in the queue, together with what held takes from the receiver: all in stream
 // order. held is called after the last delivery.
 func (s *QueueSubscription) Stop(held func() []Delivery) {
-	s.stopOnce.Do(func() { close(s.stop) })
+	s.Halt()
 	<-s.done
 	if err := s.b.GiveBack(append(held(), s.refused...)); err != nil {
 		s.b.log.Warn("returning messages failed; they come back after the ack wait", "stream", s.q.stream, "err", err)
@@ -273,6 +280,9 @@ func (s *QueueSubscription) pull() {
 		s.large, messages, octets = true, 1, 0
 	case octets <= 0 || s.tooLarge:
 		return
+	case s.largest > 0:
+		// Only as many as fit: JetStream puts a returned message that fits no pull behind the others.
+		messages = min(messages, max(octets/s.largest, 1))
 	}
 	request = strconv.AppendInt(request, int64(messages), 10)
 	if octets > 0 {
@@ -303,6 +313,7 @@ func (s *QueueSubscription) receive(m *nats.Msg) {
 	}
 	s.outstanding = max(s.outstanding-1, 0)
 	s.used(m.Size())
+	s.largest = max(s.largest, m.Size())
 	s.tooLarge = false
 	x := extras{
 		redelivered: meta.NumDelivered > 1 || meta.Sequence.Stream <= s.q.mark,
@@ -341,7 +352,6 @@ func (s *QueueSubscription) settleLarge() {
 }
 
 // status handles the server's words about a pull.
-
 func (s *QueueSubscription) status(m *nats.Msg) {
 	code := m.Header.Get("Status")
 	switch code {

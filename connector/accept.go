@@ -64,11 +64,19 @@ func (s *Server) admit(nc net.Conn) {
 }
 
 func (s *Server) forget(c *conn) {
+	s.freeSlot(c)
 	s.mu.Lock()
 	delete(s.conns, c)
-	if !c.refused {
-		s.taken--
-	}
 	s.mu.Unlock()
 	close(c.ended)
+}
+
+// freeSlot gives back the slot of a session that only waits for its peer to close.
+func (s *Server) freeSlot(c *conn) {
+	s.mu.Lock()
+	if !c.refused {
+		s.taken--
+		c.refused = true // It has none any more.
+	}
+	s.mu.Unlock()
 }

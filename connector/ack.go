@@ -30,14 +30,19 @@ func (c *conn) acknowledge(f *frame.Frame) error {
 	if err != nil {
 		return err
 	}
-	if tx, ok := f.Lookup("transaction"); ok {
+	if tx, ok := f.Lookup("transaction"); ok && s.sub != nil {
 		return c.acknowledgeLater(s, f, string(tx))
+	}
+	receipt := c.receiptOf(f)
+	if s.sub == nil {
+		c.srv.lateAcks.Add(1) // It crossed the UNSUBSCRIBE that gave the message back.
+		c.done(receipt)
+		return nil
 	}
 	ds, err := c.take(s)
 	if err != nil {
 		return err
 	}
-	receipt := c.receiptOf(f)
 	if receipt == "" {
 		c.settleUnconfirmed(s, ds)
 		return nil
@@ -76,7 +81,7 @@ func (c *conn) settlementOf(f *frame.Frame) (settlement, error) {
 	return s, err
 }
 
-// find is the subscription and the number within it that a message id names.
+// find is the subscription and the number within it that a message id names; nil for one that was unsubscribed.
 func (c *conn) find(f *frame.Frame, id []byte) (*subscription, uint64, error) {
 	unknown := refuse("%s: no message %s was delivered on this connection, or it is settled already", f.Command, printable(string(id)))
 	first, second, ok := bytes.Cut(id, []byte{'-'})
@@ -92,6 +97,9 @@ func (c *conn) find(f *frame.Frame, id []byte) (*subscription, uint64, error) {
 		return nil, 0, unknown
 	}
 	s, ok := c.byIndex[uint32(index)]
+	if last, gone := c.gone[uint32(index)]; gone && n > 0 && n <= last {
+		return nil, n, nil
+	}
 	if !ok || n == 0 {
 		return nil, 0, unknown
 	}
@@ -131,15 +139,22 @@ func (c *conn) take(s settlement) ([]bridge.Delivery, error) {
 		for _, n := range covered {
 			ds = append(ds, sub.drop(n))
 		}
+		c.settleLate(sub, func(n uint64) bool { return n <= s.n })
 		return ds, nil
 	}
 	if _, ok := sub.pending[s.n]; ok {
 		return append(ds, sub.drop(s.n)), nil
 	}
-	// Held too long: accepted and counted, it is with somebody else.
-	sub.late = slices.DeleteFunc(sub.late, func(n uint64) bool { return n == s.n })
-	c.srv.lateAcks.Add(1)
+	c.settleLate(sub, func(n uint64) bool { return n == s.n })
 	return nil, nil
+}
+
+// settleLate accepts and counts the ACK of messages that were held too long: they are with somebody else. conn.mu is
+// held.
+func (c *conn) settleLate(s *subscription, covered func(n uint64) bool) {
+	before := len(s.late)
+	s.late = slices.DeleteFunc(s.late, covered)
+	c.srv.lateAcks.Add(uint64(before - len(s.late)))
 }
 
 // settles says whether n is a message that the client may settle. conn.mu is held.

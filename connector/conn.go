@@ -40,6 +40,7 @@ type conn struct {
 	session   string
 	subs      map[string]*subscription // by id, or by destination for a 1.0 client without ids
 	byIndex   map[uint32]*subscription
+	gone      map[uint32]uint64 // ended subscriptions: the newest message of each
 	lastIndex uint32
 	noLocal   int // subscriptions with no-local
 	txs       map[string]*transaction
@@ -58,6 +59,7 @@ type conn struct {
 	mu       sync.Mutex
 	out      outbox                     // guarded by mu
 	receipts receipts                   // guarded by mu
+	fault    error                      // guarded by mu; what the ERROR tells
 	lost     []autoAck                  // guarded by mu; deliveries that were dropped unwritten
 	queues   map[*subscription]struct{} // guarded by mu; queue subscriptions that pull
 	unacked  int                        // guarded by mu; messages that the client holds
@@ -76,6 +78,7 @@ func newConn(s *Server, nc net.Conn, refused bool) *conn {
 		ended:   make(chan struct{}),
 		subs:    make(map[string]*subscription),
 		byIndex: make(map[uint32]*subscription),
+		gone:    make(map[uint32]uint64),
 		txs:     make(map[string]*transaction),
 		routes:  make(map[string]router.Route),
 		queues:  make(map[*subscription]struct{}),
@@ -152,38 +155,60 @@ func (c *conn) receiptOf(f *frame.Frame) string {
 // finish ends the session: nothing more is delivered, what the client holds goes back, what is due is written, then
 // the socket is closed.
 func (c *conn) finish(receipt string, cause error) {
-	quiet := silent(cause)
+	orderly := errors.Is(cause, errDisconnect) || errors.Is(cause, io.EOF) && !c.owesAutos()
+	quiet := !orderly && silent(cause)
 	if quiet {
 		// Nobody reads what is still to be written; the writer must not hold up the return of messages.
 		c.abort()
-		c.writer.Wait() // The socket is closed: it ends at once, and then what it had is known to be lost.
-		c.mu.Lock()
-		c.lost = append(c.lost, c.out.abandon()...)
-		c.mu.Unlock()
+		c.endWriter() // It ends at once, and then what it had is known to be lost.
 	}
 	c.leave()
 	if !quiet {
-		c.conclude(receipt, cause)
+		c.conclude(receipt, cause, orderly)
 	}
-	c.mu.Lock()
-	early := c.lost // What the slow-consumer policy dropped does not wait for the socket.
-	c.lost = nil
-	c.mu.Unlock()
-	c.returnLost(early)
-	c.writer.Wait()
-	c.mu.Lock()
-	lost := append(c.lost, c.out.abandon()...)
-	c.lost = nil
-	c.failed.Store(true)
-	c.receipts.room.Broadcast()
-	c.mu.Unlock()
-	c.returnLost(lost)
+	c.returnLost() // What the slow-consumer policy dropped does not wait for the socket.
+	c.endWriter()
+	c.returnLost()
 	c.work.Wait()
-	if !quiet && !errors.Is(cause, errDisconnect) {
-		c.drain()
+	c.srv.freeSlot(c)
+	if !quiet {
+		c.drain(orderly)
 	}
 	_ = c.net.Close() // The session is over either way.
-	c.log.Debug("client.disconnected", "session", c.session, "cause", fmt.Sprint(cause))
+	c.logEnd(cause)
+}
+
+// owesAutos says whether messages of ack:auto wait to be written: a peer that has closed its side would lose them.
+func (c *conn) owesAutos() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.out.autos) > 0
+}
+
+// endWriter joins the writer; what it has not written is lost.
+func (c *conn) endWriter() {
+	c.writer.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lost = append(c.lost, c.out.abandon()...)
+	c.failed.Store(true)
+	c.receipts.room.Broadcast()
+}
+
+// logEnd logs how the session ended; not earlier, since a log may block and locks were held.
+func (c *conn) logEnd(cause error) {
+	c.mu.Lock()
+	fault := c.fault
+	c.mu.Unlock()
+	if fault == nil {
+		c.log.Debug("client.disconnected", "session", c.session, "cause", fmt.Sprint(cause))
+		return
+	}
+	if e, known := clientError(fault); known {
+		c.log.Info("client.error", "session", c.session, "text", printable(e.Text))
+		return
+	}
+	c.log.Error("session failed", "session", c.session, "err", fault)
 }
 
 // leave ends all subscriptions. It returns when what the client held is on its way back.
@@ -197,11 +222,11 @@ func (c *conn) leave() {
 }
 
 // conclude writes the last frame of a session, in its turn after the receipts that are due.
-func (c *conn) conclude(receipt string, cause error) {
+func (c *conn) conclude(receipt string, cause error, orderly bool) {
 	switch {
 	case errors.Is(cause, errFailed):
 		return // An ERROR is on its way already.
-	case errors.Is(cause, errDisconnect):
+	case orderly:
 		done := c.reserve(receipt, 0, func() { c.out.closed = true })
 		c.flushTopics(func(err error) { c.settle(done, err) })
 	default:
@@ -224,12 +249,8 @@ func (c *conn) fail(err error, receipt string) {
 		return
 	}
 	c.failed.Store(true)
-	e, known := clientError(err)
-	if !known {
-		c.log.Error("session failed", "session", c.session, "err", err)
-	} else {
-		c.log.Info("client.error", "session", c.session, "text", printable(e.Text))
-	}
+	c.fault = err
+	e, _ := clientError(err)
 	c.out.keep(append(c.out.tail(), errorFrame(c.version, c.connected, e, receipt)...))
 	c.out.closed = true
 	c.receipts.room.Broadcast()
@@ -284,12 +305,15 @@ func (c *conn) kick() {
 // background runs f on a goroutine that finish joins.
 func (c *conn) background(f func()) { c.work.Go(f) }
 
-// drain reads and drops input until the peer closes, so that it reads the ERROR instead of a reset.
-func (c *conn) drain() {
+// drain reads and drops input until the peer closes, so that it reads our last frame instead of a reset.
+func (c *conn) drain(orderly bool) {
 	switch nc := c.net.(type) {
 	case interface{ CloseWrite() error }:
 		_ = nc.CloseWrite() // A peer that is gone needs no end of file.
 	case interface{ CloseReason(text string) }:
+		if orderly {
+			return // Its close has a handshake.
+		}
 		nc.CloseReason("see the ERROR frame")
 	}
 	if err := c.net.SetReadDeadline(time.Now().Add(drainTime)); err != nil {
@@ -299,10 +323,11 @@ func (c *conn) drain() {
 }
 
 // returnLost gives back deliveries of ack:auto that never reached the socket.
-func (c *conn) returnLost(lost []autoAck) {
-	if len(lost) == 0 {
-		return
-	}
+func (c *conn) returnLost() {
+	c.mu.Lock()
+	lost := c.lost
+	c.lost = nil
+	c.mu.Unlock()
 	byQueue := make(map[string][]bridge.Delivery)
 	for _, a := range lost {
 		byQueue[a.sub.route.Channel] = append(byQueue[a.sub.route.Channel], a.d)

@@ -45,19 +45,20 @@ func (c *conn) handle(f *frame.Frame) error {
 	return refuse("%s is a server's frame", f.Command)
 }
 
-// checkIDs holds ids and receipts to limits.id.
+// checkIDs holds ids and receipts to limits.id, and to what the version can echo.
 func (c *conn) checkIDs(f *frame.Frame) error {
 	most := c.srv.cfg.Limits.ID
-	if most == 0 {
-		return nil
-	}
 	for _, h := range f.Headers {
-		if len(h.Value) <= most {
-			continue
-		}
 		switch string(h.Name) {
 		case "id", "receipt", "transaction", "message-id", "subscription", "ack":
+		default:
+			continue
+		}
+		if most > 0 && len(h.Value) > most {
 			return refuse("header %s too long: limits.id is %d (got %d)", h.Name, most, len(h.Value))
+		}
+		if !frame.Representable(c.version, h.Name, h.Value) {
+			return refuse("header %s holds what STOMP %s cannot represent", h.Name, c.version)
 		}
 	}
 	return nil

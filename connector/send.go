@@ -3,6 +3,7 @@ package connector
 import (
 	"strings"
 
+	"github.com/natstomp/natstomp/bridge"
 	"github.com/natstomp/natstomp/connector/frame"
 	"github.com/natstomp/natstomp/router"
 )
@@ -40,7 +41,7 @@ func (c *conn) send(f *frame.Frame) error {
 	}
 	receipt := c.receiptOf(f)
 	if route.Pattern == router.Queues {
-		number := c.reserve(receipt, len(f.Body), nil)
+		number := c.reserve(receipt, bridge.Size(f.Headers, f.Body), nil)
 		c.srv.bridge.SendQueue(route, f.Headers, f.Body, func(err error) { c.settle(number, err) })
 		return nil
 	}

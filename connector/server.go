@@ -149,7 +149,7 @@ func (s *Server) declare(name string) error {
 
 func (s *Server) stopBridge(ctx context.Context) error {
 	marks := s.bridge.Stop(ctx)
-	return s.broker.Stop(broker.Marks{Delivered: marks})
+	return s.broker.Stop(broker.Marks{Clean: true, Delivered: marks})
 }
 
 // running says whether clients may be admitted.
@@ -191,6 +191,7 @@ func (s *Server) Status() Status {
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
 	s.closeListeners("tcp", "ws") // The admin listener stays, so that readiness can be asked.
+	s.haltPulls()                 // First, so that nothing given back goes to another session of this server.
 	s.mu.Lock()
 	for c := range s.conns {
 		c.shutdown()
@@ -211,6 +212,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 			c.abort()
 		}
 		s.mu.Unlock()
+		s.bridge.Abandon()
 		<-ended
 	}
 	s.closeListeners()
@@ -219,6 +221,22 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	return errors.Join(err, s.stopBridge(stop))
+}
+
+// haltPulls ends all pulling and waits until nothing is on the way.
+func (s *Server) haltPulls() {
+	var pulls []*bridge.QueueSubscription
+	s.mu.Lock()
+	for c := range s.conns {
+		pulls = append(pulls, c.pulls()...)
+	}
+	s.mu.Unlock()
+	for _, p := range pulls {
+		p.Halt()
+	}
+	for _, p := range pulls {
+		<-p.Halted()
+	}
 }
 
 func (s *Server) sessionsEnded() {

@@ -10,6 +10,9 @@ import (
 	"github.com/natstomp/natstomp/router"
 )
 
+// maxGone bounds the ended subscriptions that a session remembers.
+const maxGone = 256
+
 // maxAckWait bounds x-ack-wait.
 const maxAckWait = 24 * time.Hour
 
@@ -165,8 +168,8 @@ func (c *conn) subscribeTopic(f *frame.Frame, s *subscription) error {
 			c.settle(number, err)
 			close(live)
 		})
-	if s.route.Wide {
-		<-live // Another link to NATS than the SENDs that may follow: they must not overtake.
+	if !s.topic.Ordered() {
+		<-live // The SENDs that may follow must not overtake.
 	}
 	return nil
 }
@@ -264,6 +267,7 @@ func (c *conn) unsubscribe(f *frame.Frame) error {
 	}
 	delete(c.subs, key)
 	delete(c.byIndex, s.index)
+	c.remember(s)
 	if s.noLocal {
 		c.noLocal--
 	}
@@ -274,4 +278,18 @@ func (c *conn) unsubscribe(f *frame.Frame) error {
 		c.settle(number, nil)
 	})
 	return nil
+}
+
+// remember keeps which messages an ended subscription has delivered in a client mode: an ACK may cross the UNSUBSCRIBE.
+func (c *conn) remember(s *subscription) {
+	c.mu.Lock()
+	last := s.last
+	c.mu.Unlock()
+	if s.mode == ackAuto || last == 0 {
+		return
+	}
+	if len(c.gone) >= maxGone {
+		clear(c.gone)
+	}
+	c.gone[s.index] = last
 }

@@ -72,10 +72,7 @@ func (c *conn) transaction(name string) (*transaction, error) {
 
 // sendLater adds a SEND to its transaction. Its RECEIPT says that it is accepted.
 func (c *conn) sendLater(f *frame.Frame, route router.Route, name string) error {
-	size := maxDescribed + len(f.Body)
-	for _, h := range f.Headers {
-		size += len(h.Name) + len(h.Value)
-	}
+	size := maxDescribed + bridge.Size(f.Headers, f.Body)
 	t, err := c.grow(name, size)
 	if err != nil {
 		return err

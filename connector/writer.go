@@ -7,6 +7,8 @@ import (
 	"os"
 	"runtime/debug"
 	"time"
+
+	"github.com/natstomp/natstomp/bridge"
 )
 
 // writeLoop writes the outbox to the socket until it is closed and empty, or the socket fails.
@@ -117,6 +119,17 @@ func (c *conn) wrote(burst []chunk) {
 	if c.queueSubs.Load() > 0 {
 		c.wakePulls()
 	}
+}
+
+// pulls are the queue subscriptions of this connection.
+func (c *conn) pulls() []*bridge.QueueSubscription {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pulls := make([]*bridge.QueueSubscription, 0, len(c.queues))
+	for s := range c.queues {
+		pulls = append(pulls, s.pull)
+	}
+	return pulls
 }
 
 // wakePulls tells every pull of this connection that there may be room.

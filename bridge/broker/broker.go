@@ -141,11 +141,10 @@ func (b *Broker) ClientAddress() string {
 // StoreDir is the absolute path of the store.
 func (b *Broker) StoreDir() string { return b.storeDir }
 
-// Stop closes the connections, stops the server and saves the marks as those of a clean stop. The caller has ended all
-// use of the connections. It returns when the server is down.
+// Stop closes the connections, stops the server and saves the marks; Clean in them says whether they are those of a
+// clean stop. The caller has ended all use of the connections. It returns when the server is down.
 func (b *Broker) Stop(marks Marks) error {
 	b.shutdown()
-	marks.Clean = true
 	err := saveMarks(b.storeDir, marks)
 	return errors.Join(err, b.lock.release())
 }

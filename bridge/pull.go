@@ -78,7 +78,7 @@ type QueueSubscription struct {
 	octets      int  // octets asked for that have not come
 	tooLarge    bool // a message waits that is larger than a pull may bring
 	large       bool // a pull without bound in octets is open; it holds a token
-	largest     int  // octets of the largest message so far
+	largest     int  // octets of the largest message lately
 	heard       time.Time
 	retryAt     time.Time
 	kept        time.Time
@@ -313,7 +313,7 @@ func (s *QueueSubscription) receive(m *nats.Msg) {
 	}
 	s.outstanding = max(s.outstanding-1, 0)
 	s.used(m.Size())
-	s.largest = max(s.largest, m.Size())
+	s.largest = max(m.Size(), s.largest-s.largest/32)
 	s.tooLarge = false
 	x := extras{
 		redelivered: meta.NumDelivered > 1 || meta.Sequence.Stream <= s.q.mark,

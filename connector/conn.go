@@ -251,7 +251,8 @@ func (c *conn) fail(err error, receipt string) {
 	c.failed.Store(true)
 	c.fault = err
 	e, _ := clientError(err)
-	c.out.keep(append(c.out.tail(), errorFrame(c.version, c.connected, e, receipt)...))
+	last := errorFrame(c.version, c.connected, e, receipt)
+	c.out.keep(append(c.out.tail(len(last)), last...))
 	c.out.closed = true
 	c.receipts.room.Broadcast()
 	c.read.interrupt()

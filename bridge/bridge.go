@@ -25,6 +25,8 @@ type Config struct {
 	Logger *slog.Logger
 	// PublishTimeout is how long a stored message may wait for its PubAck.
 	PublishTimeout time.Duration
+	// RequestTimeout bounds how long a STOMP responder may take for a request.
+	RequestTimeout time.Duration
 	// Queues configures /queue.
 	Queues QueueConfig
 }
@@ -60,6 +62,9 @@ type Bridge struct {
 	batches batchID
 	large   chan struct{} // one token for each pull without bound in octets
 
+	requests  *requests
+	addresses *addresses
+
 	stop chan struct{}
 	wg   sync.WaitGroup
 }
@@ -73,6 +78,8 @@ func New(cfg Config) *Bridge {
 	b.large = make(chan struct{}, maxLarge)
 	b.topics = newFanout(b)
 	b.queues = newQueues(b)
+	b.requests = newRequests(cfg.Data)
+	b.addresses = newAddresses(b)
 	b.batches.prefix = nats.NewInbox()[len(nats.InboxPrefix):] + "-"
 	return b
 }
@@ -84,6 +91,13 @@ func (b *Bridge) Start(ctx context.Context) error {
 			return err
 		}
 		b.launch(func() { r.sweep(b.stop) })
+	}
+	if err := b.requests.start(); err != nil {
+		return err
+	}
+	b.launch(func() { b.requests.run(b.stop) })
+	if err := b.addresses.start(); err != nil {
+		return err
 	}
 	for _, f := range []*flusher{b.data, b.control, b.wide} {
 		b.launch(func() { f.run(b.stop) })
@@ -105,6 +119,8 @@ func (b *Bridge) Stop(ctx context.Context) map[string]uint64 {
 	b.wg.Wait()
 	b.pubs.stop()
 	b.acks.stop()
+	b.requests.stop()
+	b.addresses.stop()
 	return marks
 }
 

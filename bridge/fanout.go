@@ -249,6 +249,7 @@ func (t *topic) dispatch(m *nats.Msg) {
 	if t.wide && t.f.b.cfg.Router.Reserved(m.Subject) {
 		return
 	}
+	t.f.b.showReply(m)
 	origin := ""
 	if o := m.Header[originHeader]; len(o) > 0 {
 		origin = o[0]
@@ -278,7 +279,7 @@ func (t *topic) dispatch(m *nats.Msg) {
 // PublishTopic hands a SEND to NATS. origin, if not empty, names the sending connection for no-local. It may block
 // while the link to NATS takes no more octets.
 func (b *Bridge) PublishTopic(route router.Route, headers []frame.Header, body []byte, origin string) error {
-	m := &nats.Msg{Subject: route.Subject, Header: toNATS(headers), Data: body}
+	m := answering(route.Subject, headers, body)
 	if origin != "" {
 		if m.Header == nil {
 			m.Header = make(nats.Header, 1)

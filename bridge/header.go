@@ -118,10 +118,15 @@ func appendTail(dst []byte, v frame.Version, destination string, m *nats.Msg, x 
 	if x != nil {
 		dst = x.append(dst)
 	}
+	return appendBody(dst, m.Data)
+}
+
+// appendBody appends content-length, the blank line, the body and the end of the frame.
+func appendBody(dst, body []byte) []byte {
 	dst = append(dst, "content-length:"...)
-	dst = appendUint(dst, uint64(len(m.Data)))
+	dst = appendUint(dst, uint64(len(body)))
 	dst = append(dst, "\n\n"...)
-	dst = append(dst, m.Data...)
+	dst = append(dst, body...)
 	return append(dst, 0, '\n')
 }
 

@@ -200,7 +200,8 @@ type Limits struct {
 	Unacked int `yaml:"unacked"`
 	// UnackedBytes is how many octets those messages may have; 0 sets no limit, provided that unacked does. Default 16 MiB.
 	UnackedBytes Size `yaml:"unacked_bytes"`
-	// RPCPending is how many requests of a connection may wait for an answer. Default 1,024.
+	// RPCPending is how many requests of a connection may wait for an answer, and how many requests it may have to
+	// answer. Default 1,024.
 	RPCPending int `yaml:"rpc_pending"`
 	// Queues is how many queues are created by use; 0 sets no limit. Default 1,000.
 	Queues int `yaml:"queues"`

@@ -45,8 +45,10 @@ type conn struct {
 	noLocal   int // subscriptions with no-local
 	txs       map[string]*transaction
 	txBytes   int
+	locals    map[local]*subscription // by destination
 	routes    map[string]router.Route // parsed destinations of SENDs
-	published bool                    // a topic SEND may not have reached NATS yet
+	published bool                    // a SEND that is not stored may not have reached NATS yet
+	tokens    string                  // begins the reply-to of every request that this connection answers
 	rate      frameRate
 
 	// Written by the reader before CONNECTED, read by others only afterwards.
@@ -64,7 +66,12 @@ type conn struct {
 	queues   map[*subscription]struct{} // guarded by mu; queue subscriptions that pull
 	unacked  int                        // guarded by mu; messages that the client holds
 	held     int                        // guarded by mu; octets of those
-	starved  bool                       // guarded by mu; a pull waits for room in the connection's limits
+	requests map[*request]struct{}      // guarded by mu; that wait for an answer
+	asked    map[uint64]openRequest     // guarded by mu; that this connection has to answer, by number
+
+	lastRequest uint64 // guarded by mu; number of the newest of those
+
+	starved bool // guarded by mu; a pull waits for room in the connection's limits
 }
 
 func newConn(s *Server, nc net.Conn, refused bool) *conn {
@@ -218,6 +225,7 @@ func (c *conn) leave() {
 		s.close()
 		wg.Go(s.leave)
 	}
+	c.cancelRequests()
 	wg.Wait()
 }
 

@@ -87,6 +87,8 @@ func clientError(err error) (e *ClientError, ok bool) {
 		return refuse("not confirmed by NATS within nats.publish_timeout"), true
 	case errors.Is(err, bridge.ErrTooLarge):
 		return refuse("message with its headers is larger than NATS takes (max_payload)"), true
+	case errors.Is(err, bridge.ErrAddress):
+		return refuse("destination is no reply address: only the reply-to of a MESSAGE can be answered"), true
 	case errors.Is(err, broker.ErrNotReady):
 		return refuse("NATS is not available, try again later"), true
 	}

@@ -1,8 +1,6 @@
 package connector
 
 import (
-	"strings"
-
 	"github.com/natstomp/natstomp/bridge"
 	"github.com/natstomp/natstomp/connector/frame"
 	"github.com/natstomp/natstomp/router"
@@ -45,7 +43,7 @@ func (c *conn) send(f *frame.Frame) error {
 		c.srv.bridge.SendQueue(route, f.Headers, f.Body, func(err error) { c.settle(number, err) })
 		return nil
 	}
-	if err := c.publish(route, f.Headers, f.Body); err != nil {
+	if err := c.publish(route, f); err != nil {
 		return err
 	}
 	if receipt != "" {
@@ -55,14 +53,32 @@ func (c *conn) send(f *frame.Frame) error {
 	return nil
 }
 
-// publish sends to a topic.
-func (c *conn) publish(route router.Route, headers []frame.Header, body []byte) error {
+// publish sends what is not stored: to a topic, a request, an answer.
+func (c *conn) publish(route router.Route, f *frame.Frame) error {
+	c.published = true
+	switch route.Pattern {
+	case router.Commands, router.Queries:
+		return c.request(route, f)
+	case router.Reply, router.TempQueue, router.TempTopic:
+		return c.sendLocal(route, f)
+	}
 	origin := ""
 	if c.noLocal > 0 {
 		origin = c.name
 	}
-	c.published = true
-	return c.srv.bridge.PublishTopic(route, headers, body, origin)
+	return c.srv.bridge.PublishTopic(route, f.Headers, f.Body, origin)
+}
+
+// checkUnstored says whether a SEND that a transaction holds could be carried out now.
+func (c *conn) checkUnstored(route router.Route, f *frame.Frame) error {
+	switch route.Pattern {
+	case router.Commands, router.Queries:
+		_, err := c.wishOf(f)
+		return err
+	case router.Reply, router.TempQueue, router.TempTopic:
+		return c.checkLocal(route)
+	}
+	return nil
 }
 
 // sendRoute parses and checks the destination and the headers of a SEND.
@@ -81,13 +97,18 @@ func (c *conn) sendRoute(f *frame.Frame) (router.Route, error) {
 		}
 		c.routes[string(destination)] = route
 	}
-	if to, ok := f.Lookup("reply-to"); ok && (strings.HasPrefix(string(to), "/temp-queue/") || strings.HasPrefix(string(to), "/temp-topic/")) {
-		return route, refuse("reply-to %s is not supported yet: subscribe to a topic of your own and name that", printable(string(to)))
+	switch route.Pattern {
+	case router.Queues:
+		err = unsupported(f, unsupportedOnQueue)
+	case router.Commands, router.Queries:
+		return route, unsupported(f, notOnRequest)
+	default:
+		err = unsupported(f, unsupportedOnTopic)
 	}
-	if route.Pattern == router.Queues {
-		return route, unsupported(f, unsupportedOnQueue)
+	if err == nil {
+		err = c.openReplyTo(f)
 	}
-	return route, unsupported(f, unsupportedOnTopic)
+	return route, err
 }
 
 // parse turns a destination into a route of a pattern that is built.
@@ -99,13 +120,11 @@ func (c *conn) parse(destination []byte, use router.Use) (router.Route, error) {
 	if err != nil {
 		return route, err
 	}
-	switch route.Pattern {
-	case router.Events, router.Queues:
-		return route, nil
-	case router.Commands, router.Queries:
-		if use == router.Subscribe {
-			return route, errRPCSubscribe
-		}
+	switch {
+	case route.Pattern == router.Store:
+		return route, refuse("destination %q is not supported yet: this version has no /topic-store", printable(string(destination)))
+	case use == router.Subscribe && !c.srv.cfg.RPC.StompResponders && (route.Pattern == router.Commands || route.Pattern == router.Queries):
+		return route, errRPCSubscribe
 	}
-	return route, refuse("destination %q is not supported yet: this version has /topic and /queue", printable(string(destination)))
+	return route, nil
 }

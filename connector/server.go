@@ -37,9 +37,12 @@ type Server struct {
 
 	live      atomic.Bool // started
 	stopping  atomic.Bool
-	lateAcks  atomic.Uint64  // ACKs of messages that were held too long
-	slowDrops atomic.Uint64  // topic messages not delivered for limits.pending_bytes
-	wg        sync.WaitGroup // accept loops, the admin server and sessions
+	lateAcks  atomic.Uint64 // ACKs of messages that were held too long
+	slowDrops atomic.Uint64 // topic messages not delivered for limits.pending_bytes
+
+	lostReplies atomic.Uint64  // answers to requests whose reply subscription had ended
+	lateAnswers atomic.Uint64  // answers of STOMP responders after the deadline
+	wg          sync.WaitGroup // accept loops, the admin server and sessions
 
 	mu        sync.Mutex
 	started   bool               // guarded by mu
@@ -111,6 +114,7 @@ func (s *Server) startBridge(ctx context.Context) error {
 		Router:         s.router,
 		Logger:         s.log,
 		PublishTimeout: s.cfg.NATS.PublishTimeout,
+		RequestTimeout: s.cfg.RPC.Timeout,
 		Queues: bridge.QueueConfig{
 			Limit:       s.cfg.Limits.Queues,
 			MaxBytes:    int64(s.cfg.Queues.MaxBytes),

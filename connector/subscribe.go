@@ -17,7 +17,10 @@ const maxGone = 256
 const maxAckWait = 24 * time.Hour
 
 // primaryPrefix is what MESSAGE shows whatever alias was used (DESIGN section 2, egress).
-var primaryPrefix = map[router.Pattern]string{router.Events: "/topic/", router.Queues: "/queue/"}
+var primaryPrefix = map[router.Pattern]string{
+	router.Events: "/topic/", router.Queues: "/queue/", router.Commands: "/command/", router.Queries: "/query/",
+	router.Reply: "/reply/", router.TempQueue: "/temp-queue/", router.TempTopic: "/temp-topic/",
+}
 
 // Headers of SUBSCRIBE that this server does not honour on the pattern, with what to do instead.
 var (
@@ -57,11 +60,11 @@ func (c *conn) subscribe(f *frame.Frame) error {
 	if err != nil {
 		return err
 	}
-	if _, taken := c.subs[key]; taken {
+	if old := c.subs[key]; old != nil && (!old.implicit || old.destination != string(destination)) {
 		return refuse("subscription %s is in use on this connection", printable(strings.TrimPrefix(key, "\x00")))
 	}
-	if most := c.srv.cfg.Limits.Subscriptions; most > 0 && len(c.subs) >= most {
-		return refuse("too many subscriptions: limits.subscriptions is %d", most)
+	if err := c.roomForSubscription(); err != nil {
+		return err
 	}
 	route, err := c.parse(destination, router.Subscribe)
 	if err != nil {
@@ -71,9 +74,14 @@ func (c *conn) subscribe(f *frame.Frame) error {
 	if err != nil {
 		return err
 	}
-	if route.Pattern == router.Queues {
+	switch route.Pattern {
+	case router.Queues:
 		err = c.subscribeQueue(f, s)
-	} else {
+	case router.Commands, router.Queries:
+		err = c.subscribeResponder(f, s)
+	case router.Reply, router.TempQueue, router.TempTopic:
+		err = c.subscribeLocal(f, s)
+	default:
 		err = c.subscribeTopic(f, s)
 	}
 	if err != nil {
@@ -81,6 +89,13 @@ func (c *conn) subscribe(f *frame.Frame) error {
 	}
 	c.subs[key] = s
 	c.byIndex[s.index] = s
+	return nil
+}
+
+func (c *conn) roomForSubscription() error {
+	if most := c.srv.cfg.Limits.Subscriptions; most > 0 && len(c.subs) >= most {
+		return refuse("too many subscriptions: limits.subscriptions is %d", most)
+	}
 	return nil
 }
 
@@ -102,7 +117,7 @@ func (c *conn) subscriptionKey(f *frame.Frame, destination []byte) (string, erro
 
 func (c *conn) newSubscription(f *frame.Frame, key string, route router.Route, destination string) (*subscription, error) {
 	c.lastIndex++
-	s := &subscription{conn: c, index: c.lastIndex, route: route, destination: egress(route, destination, key)}
+	s := &subscription{conn: c, index: c.lastIndex, route: route, destination: egress(route, destination, key), key: key}
 	ack, given := f.Lookup("ack")
 	switch {
 	case !given || string(ack) == "auto":
@@ -135,7 +150,11 @@ func egress(route router.Route, destination, key string) string {
 }
 
 // isPrefix has the first segments that select a pattern that is built.
-var isPrefix = map[string]bool{"topic": true, "events": true, "queue": true, "queues": true}
+var isPrefix = map[string]bool{
+	"topic": true, "events": true, "queue": true, "queues": true,
+	"command": true, "commands": true, "query": true, "queries": true,
+	"reply": true, "temp-queue": true, "temp-topic": true,
+}
 
 func (c *conn) subscribeTopic(f *frame.Frame, s *subscription) error {
 	if err := unsupported(f, notOnTopic); err != nil {
@@ -265,12 +284,8 @@ func (c *conn) unsubscribe(f *frame.Frame) error {
 	if !ok {
 		return refuse("no subscription %s on this connection", printable(strings.TrimPrefix(key, "\x00")))
 	}
-	delete(c.subs, key)
-	delete(c.byIndex, s.index)
 	c.remember(s)
-	if s.noLocal {
-		c.noLocal--
-	}
+	c.forget(s)
 	s.close()
 	number := c.reserve(c.receiptOf(f), 0, nil)
 	c.background(func() {

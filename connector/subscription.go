@@ -41,12 +41,19 @@ type subscription struct {
 	head        string // the frame up to the second part of the message id
 	ackHead     string // what goes between message id and ack's second part; empty in ack:auto
 	topic       *bridge.TopicSubscription
+	service     *bridge.Service // on /command and /query
+	key         string          // in conn.subs
+
+	// Owned by the reader.
+	implicit bool            // a reply-to brought it into being
+	address  *bridge.Address // local destinations, once it is needed
 
 	// Guarded by conn.mu.
 	pull    *bridge.QueueSubscription
 	held    bool   // its RECEIPT is not sent yet
 	waiting []byte // frames that came before the RECEIPT
 	closed  bool
+	heir    *subscription          // took over its local destination
 	last    uint64                 // second part of the newest message id
 	pending map[uint64]*pendingAck // queue, client modes: what the client holds
 	unacked int                    // messages delivered and not settled
@@ -119,18 +126,33 @@ func (s *subscription) acceptTopic(tail []byte, shared bool) (wake bool) {
 	c := s.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if s.heir != nil {
+		s = s.heir
+	}
 	if s.closed || c.failed.Load() || c.out.closed {
 		return false
 	}
-	if c.out.pending()+len(s.waiting)+len(tail) > int(c.srv.cfg.Limits.PendingBytes) {
+	if s.crowded(len(tail)) {
 		return s.overflow()
 	}
+	s.put(tail, shared)
+	return !s.held
+}
+
+// crowded says that the connection has no room for so many octets more. conn.mu is held.
+func (s *subscription) crowded(octets int) bool {
+	return s.conn.out.pending()+len(s.waiting)+octets > int(s.conn.srv.cfg.Limits.PendingBytes)
+}
+
+// put appends a MESSAGE to the outbox, or to what waits for the RECEIPT. conn.mu is held.
+func (s *subscription) put(tail []byte, shared bool) {
+	c := s.conn
 	if s.mode != ackAuto {
 		s.window.issue(s.last + 1)
 	}
 	if s.held {
 		s.waiting = append(s.appendHead(s.waiting), tail...)
-		return false
+		return
 	}
 	room := s.headRoom()
 	if !shared {
@@ -140,10 +162,9 @@ func (s *subscription) acceptTopic(tail []byte, shared bool) (wake bool) {
 	if shared {
 		c.out.keep(b)
 		c.out.join(tail)
-		return true
+		return
 	}
 	c.out.keep(append(b, tail...))
-	return true
 }
 
 // overflow is the slow-consumer policy. conn.mu is held.
@@ -153,10 +174,15 @@ func (s *subscription) overflow() (wake bool) {
 	if c.srv.cfg.Limits.SlowConsumer == "drop" {
 		return false
 	}
+	c.tooSlow()
+	return true
+}
+
+// tooSlow ends a connection that does not read what is sent to it. c.mu is held.
+func (c *conn) tooSlow() {
 	c.log.Warn("client.slow", "session", c.session, "reason", "limits.pending_bytes")
 	c.lost = append(c.lost, c.out.discard()...)
 	c.fail(errSlowConsumer, "")
-	return true
 }
 
 // Credit implements bridge.QueueReceiver. The subscriptions of a connection share what its limits leave.
@@ -278,12 +304,19 @@ func (s *subscription) close() {
 
 // leave ends the subscription on NATS and gives back what the client holds. It waits for NATS.
 func (s *subscription) leave() {
-	if s.topic != nil {
-		s.topic.Close()
-		return
+	if s.address != nil {
+		s.address.Close()
 	}
-	s.pull.Stop(s.takeHeld)
-	s.conn.queueSubs.Add(-1)
+	switch {
+	case s.topic != nil:
+		s.topic.Close()
+	case s.service != nil:
+		s.service.Close()
+		s.refuseOpen()
+	case s.pull != nil:
+		s.pull.Stop(s.takeHeld)
+		s.conn.queueSubs.Add(-1)
+	}
 }
 
 // takeHeld empties what the client holds. What ack:auto has in the outbox stays: it is written, or given back when the

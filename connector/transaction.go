@@ -72,6 +72,9 @@ func (c *conn) transaction(name string) (*transaction, error) {
 
 // sendLater adds a SEND to its transaction. Its RECEIPT says that it is accepted.
 func (c *conn) sendLater(f *frame.Frame, route router.Route, name string) error {
+	if err := c.checkUnstored(route, f); err != nil {
+		return err
+	}
 	size := maxDescribed + bridge.Size(f.Headers, f.Body)
 	t, err := c.grow(name, size)
 	if err != nil {
@@ -138,19 +141,19 @@ func (c *conn) commit(f *frame.Frame) error {
 	}
 	number := c.reserve(c.receiptOf(f), t.bytes, nil)
 	settled := func(err error) { c.settle(number, err) }
-	if len(p.topics) == 0 {
+	if len(p.unstored) == 0 {
 		c.apply(p, settled)
 		return nil
 	}
-	// The topic SENDs follow what is stored: the reader waits for that.
+	// The other SENDs follow what is stored: the reader waits for that.
 	stored := make(chan error, 1)
 	c.apply(p, func(err error) { stored <- err })
 	if err := <-stored; err != nil {
 		settled(err)
 		return nil
 	}
-	for _, s := range p.topics {
-		if err := c.publish(s.Route, s.Headers, s.Body); err != nil {
+	for _, s := range p.unstored {
+		if err := c.publish(s.Route, sendFrame(s)); err != nil {
 			settled(err)
 			return nil
 		}
@@ -161,8 +164,9 @@ func (c *conn) commit(f *frame.Frame) error {
 
 // plan is what a COMMIT will do.
 type plan struct {
-	stored, topics []bridge.Send
-	acks           []settlement
+	stored   []bridge.Send
+	unstored []bridge.Send // to topics, requests, answers
+	acks     []settlement
 }
 
 // plan sorts the frames of a transaction and refuses what cannot be done whole.
@@ -175,7 +179,7 @@ func (c *conn) plan(t *transaction) (plan, error) {
 		case s.send.Route.Pattern == router.Queues:
 			p.stored = append(p.stored, *s.send)
 		default:
-			p.topics = append(p.topics, *s.send)
+			p.unstored = append(p.unstored, *s.send)
 		}
 	}
 	for _, s := range p.stored {
@@ -186,7 +190,33 @@ func (c *conn) plan(t *transaction) (plan, error) {
 	if len(p.stored) > 0 && len(p.acks) > 0 {
 		return p, refuse("COMMIT of SENDs to a queue together with ACK or NACK is not supported yet: nothing was stored or acknowledged")
 	}
+	if err := c.checkAllUnstored(p.unstored); err != nil {
+		return p, err
+	}
 	return p, c.checkAcks(p.acks)
+}
+
+// checkAllUnstored refuses a COMMIT whose requests or answers are no longer possible.
+func (c *conn) checkAllUnstored(sends []bridge.Send) error {
+	answers := make(map[string]bool)
+	for _, s := range sends {
+		if err := c.checkUnstored(s.Route, sendFrame(s)); err != nil {
+			return err
+		}
+		if s.Route.Pattern != router.Reply || bridge.IsAddress(s.Route.Channel) {
+			continue
+		}
+		if answers[s.Route.Channel] {
+			return refuse("destination %q: the transaction answers the request twice", addressName(s.Route))
+		}
+		answers[s.Route.Channel] = true
+	}
+	return nil
+}
+
+// sendFrame is the frame that a transaction kept.
+func sendFrame(s bridge.Send) *frame.Frame {
+	return &frame.Frame{Command: frame.Send, Headers: s.Headers, Body: s.Body}
 }
 
 // checkAcks refuses a COMMIT whose ACKs are no longer possible.

@@ -77,7 +77,7 @@ var meanings = map[string]string{
 	"limits.transaction_bytes":      "How many octets the open transactions of a connection hold together.",
 	"limits.unacked":                "How many messages a connection may hold unacknowledged before pulling from queues pauses; 0 sets no limit, provided that unacked_bytes does.",
 	"limits.unacked_bytes":          "How many octets those messages may have; 0 sets no limit, provided that unacked does.",
-	"limits.rpc_pending":            "How many requests of a connection may wait for an answer.",
+	"limits.rpc_pending":            "How many requests of a connection may wait for an answer, and how many requests it may have to answer.",
 	"limits.queues":                 "How many queues are created by use; 0 sets no limit.",
 	"limits.destination":            "How many octets a destination may have, from 1 to 512.",
 	"limits.id":                     "How many octets ids, receipts and transaction names may have.",

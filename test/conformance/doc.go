@@ -60,9 +60,10 @@
 //
 // # Steps of native NATS clients and others
 //
-//	nats sub n subject           subscribe, under the name n
+//	nats sub n subject [group]   subscribe, under the name n, in a queue group
 //	nats> subject name:value | body    publish, flushed; @reply=x sets the reply subject
-//	nats< n name:value | body    the next message of n; !* and the other forms as above
+//	nats< n name:value | body    the next message of n; !* and the other forms as above; @reply:$r captures the reply
+//	                             subject, !* says that there is none either
 //	nats<none n                  nothing arrived at n, after a flush
 //	js> subject name:value | body      publish to JetStream and wait for the PubAck
 //	js< channel name:value | body      pull one message of the queue through its durable and ack it

@@ -59,7 +59,7 @@ func (r *runner) nativeStep(st step) error {
 		if err != nil {
 			return fmt.Errorf("waiting for a NATS message: %w", err)
 		}
-		return r.matchNATS(st, m.Header, m.Data)
+		return r.matchNATS(st, withReply(m), m.Data)
 	case "nats<none":
 		return r.natsNone(first)
 	}
@@ -86,7 +86,11 @@ func (r *runner) natsSubscribe(st step) error {
 	if st.words[0] != "sub" {
 		return fmt.Errorf("script: unknown step nats %s", st.words[0])
 	}
-	sub, err := r.nc.SubscribeSync(r.expand(st.words[2]))
+	group := ""
+	if len(st.words) > 3 {
+		group = r.expand(st.words[3])
+	}
+	sub, err := r.nc.QueueSubscribeSync(r.expand(st.words[2]), group)
 	if err != nil {
 		return err
 	}
@@ -134,6 +138,21 @@ func (r *runner) natsNone(name string) error {
 		err = fmt.Errorf("got %d NATS messages, the first on %s: %v %.300q", n, m.Subject, m.Header, m.Data)
 	}
 	return err
+}
+
+// replyWord is the word that stands for the reply subject of a NATS message.
+const replyWord = "@reply"
+
+// withReply returns the headers of a message and, as another, its reply subject.
+func withReply(m *nats.Msg) nats.Header {
+	h := nats.Header{}
+	for name, values := range m.Header {
+		h[name] = values
+	}
+	if m.Reply != "" {
+		h[replyWord] = []string{m.Reply}
+	}
+	return h
 }
 
 func (r *runner) matchNATS(st step, h nats.Header, body []byte) error {

@@ -27,7 +27,7 @@ var goScenarios = map[string]func(*goRun) error{
 	"connect": goConnect, "fan_out": goFanOut, "ack_modes": goAckModes, "competing": goCompeting, "nack": goNack,
 	"reconnect": goReconnect, "receipts": goReceipts, "live": goLive, "transactions": goTransactions,
 	"bodies": goBodies, "headers": goHeaders, "heart_beat": goHeartBeat, "errors": goErrors,
-	"publish": goPublish, "consume": goConsume,
+	"publish": goPublish, "consume": goConsume, "request": goRequest, "respond": goRespond,
 }
 
 func (goStomp) start(t *testing.T, srv *testserver.Server, scenario string, o options) *session {

@@ -41,6 +41,7 @@ type options struct {
 	Version     string     `json:"version,omitempty"` // 1.2 if empty.
 	Channel     string     `json:"channel,omitempty"` // Of /queue/<channel> and /topic/<channel>.
 	Destination string     `json:"destination,omitempty"`
+	Reply       string     `json:"reply,omitempty"`
 	Ack         string     `json:"ack,omitempty"`
 	Modes       []string   `json:"modes,omitempty"`
 	Count       int        `json:"count,omitempty"`

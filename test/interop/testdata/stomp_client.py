@@ -363,6 +363,30 @@ def consume(run):
     client.close()
 
 
+def request(run):
+    """Asks a number of times at once, and takes the answers."""
+    client = run.client("requester")
+    reply = run.options["reply"]
+    client.subscribe(reply)
+    for n in range(run.options["count"]):
+        client.send(
+            run.options["destination"], str(n), {"reply-to": reply, "correlation-id": str(n)}
+        )
+    client.take(run.options["count"])
+    client.close()
+
+
+def respond(run):
+    """Answers a number of requests, each with its body twice."""
+    client = run.client("responder")
+    client.subscribe(run.options["destination"])
+    emit("ready", "responder")
+    for _ in range(run.options["count"]):
+        frame = client.next()
+        client.send(frame.headers["reply-to"], frame.body + frame.body, {"by": "stomp.py"})
+    client.close()
+
+
 def hold(run):
     """Takes a number of messages and sits on them until it is killed."""
     client = Client(run, "holder", heartbeats=(1000, 1000)).open()
@@ -374,7 +398,7 @@ def hold(run):
 
 SCENARIOS = (
     connect, fan_out, ack_modes, competing, nack, reconnect, receipts, live, transactions,
-    bodies, headers, heart_beat, errors, publish, consume, hold,
+    bodies, headers, heart_beat, errors, publish, consume, request, respond, hold,
 )
 
 

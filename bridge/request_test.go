@@ -1,6 +1,7 @@
 package bridge_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -242,7 +243,7 @@ func TestRequestTooLarge(t *testing.T) {
 		Route: g.route("/query/x", router.Send), Body: make([]byte, 3<<20), Timeout: time.Minute,
 		Done: func(bridge.Answer) { t.Error("Done was called") },
 	})
-	if err != bridge.ErrTooLarge {
+	if !errors.Is(err, bridge.ErrTooLarge) {
 		t.Errorf("got %v, want %v", err, bridge.ErrTooLarge)
 	}
 	if m, q := g.OpenRequests(); m+q != 0 {

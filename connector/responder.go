@@ -31,7 +31,7 @@ var notOnResponder = map[string]string{
 // openRequest is a request that this connection has not answered yet.
 type openRequest struct {
 	sub      *subscription
-	reply    string
+	reply    string // empty: the subscription ended, and so the request was refused
 	deadline time.Time
 }
 
@@ -100,7 +100,8 @@ func (s *subscription) acceptRequest(q *bridge.Asked) (refusal string) {
 	return ""
 }
 
-// roomForRequest says whether one more request may be open; those past their deadline do not count. c.mu is held.
+// roomForRequest says whether one more request may be open; those refused or past their deadline do not count. c.mu is
+// held.
 func (c *conn) roomForRequest() bool {
 	most := c.srv.cfg.Limits.RPCPending
 	if len(c.asked) < most {
@@ -108,7 +109,7 @@ func (c *conn) roomForRequest() bool {
 	}
 	now := time.Now()
 	for number, r := range c.asked {
-		if now.After(r.deadline) {
+		if r.reply == "" || now.After(r.deadline) {
 			delete(c.asked, number)
 		}
 	}
@@ -124,8 +125,8 @@ func (c *conn) requestAddress(number uint64, deadline time.Time) string {
 	return string(strconv.AppendInt(b, deadline.UnixMilli(), 10))
 }
 
-// findRequest is the number of the open request that a destination answers. late: its deadline is over, and whether it
-// was answered is not known any more.
+// findRequest is the number of the open request that a destination answers. late: it was refused because the
+// subscription ended, or its deadline is over, and whether it was answered is not known any more.
 func (c *conn) findRequest(route router.Route) (number uint64, late bool, err error) {
 	unknown := refuse("destination %q: no such request came to this connection", addressName(route))
 	rest, ok := strings.CutPrefix(route.Channel, c.tokens)
@@ -150,7 +151,7 @@ func (c *conn) findRequest(route router.Route) (number uint64, late bool, err er
 	case !issued:
 		return 0, false, unknown
 	case open && r.deadline.UnixMilli() == deadline:
-		return number, now.After(r.deadline), nil
+		return number, r.reply == "" || now.After(r.deadline), nil
 	case now.UnixMilli() > deadline:
 		return number, true, nil
 	}
@@ -184,10 +185,11 @@ func (s *subscription) refuseOpen() {
 		if r.sub != s {
 			continue
 		}
-		delete(c.asked, number)
-		if now.Before(r.deadline) {
+		if r.reply != "" && now.Before(r.deadline) {
 			replies = append(replies, r.reply)
 		}
+		r.reply = "" // An answer may cross the UNSUBSCRIBE.
+		c.asked[number] = r
 	}
 	c.mu.Unlock()
 	for _, reply := range replies {

@@ -92,10 +92,9 @@ func (c *conn) sendRoute(f *frame.Frame) (router.Route, error) {
 		if route, err = c.parse(destination, router.Send); err != nil {
 			return route, err
 		}
-		if len(c.routes) >= maxRoutes {
-			clear(c.routes)
+		if route.Pattern != router.Reply { // Used once or a few times.
+			c.cacheRoute(destination, route)
 		}
-		c.routes[string(destination)] = route
 	}
 	switch route.Pattern {
 	case router.Queues:
@@ -109,6 +108,13 @@ func (c *conn) sendRoute(f *frame.Frame) (router.Route, error) {
 		err = c.openReplyTo(f)
 	}
 	return route, err
+}
+
+func (c *conn) cacheRoute(destination []byte, route router.Route) {
+	if len(c.routes) >= maxRoutes {
+		clear(c.routes)
+	}
+	c.routes[string(destination)] = route
 }
 
 // parse turns a destination into a route of a pattern that is built.

@@ -1,6 +1,7 @@
 package interop_test
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -91,7 +92,7 @@ func TestMicroServiceAnswers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer service.Stop() //nolint:errcheck // the connection is closed next
+			defer service.Stop()
 			handler := micro.HandlerFunc(func(r micro.Request) {
 				n, err := strconv.Atoi(string(r.Data()))
 				switch {
@@ -149,7 +150,7 @@ func TestClientAnswersNative(t *testing.T) {
 		}
 		responder.finish(t)
 		began := time.Now()
-		if _, err := nc.Request("stomp.query."+subject(ch), nil, patience); err != nats.ErrNoResponders || time.Since(began) > patience/2 {
+		if _, err := nc.Request("stomp.query."+subject(ch), nil, patience); !errors.Is(err, nats.ErrNoResponders) || time.Since(began) > patience/2 {
 			t.Errorf("after the responder left: got %v after %v, want %v at once", err, time.Since(began), nats.ErrNoResponders)
 		}
 	})

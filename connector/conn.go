@@ -162,6 +162,9 @@ func (c *conn) receiptOf(f *frame.Frame) string {
 // finish ends the session: nothing more is delivered, what the client holds goes back, what is due is written, then
 // the socket is closed.
 func (c *conn) finish(receipt string, cause error) {
+	for _, s := range c.subs {
+		s.close()
+	}
 	orderly := errors.Is(cause, errDisconnect) || errors.Is(cause, io.EOF) && !c.owesAutos()
 	quiet := !orderly && silent(cause)
 	if quiet {

@@ -36,23 +36,32 @@ var drops = []struct {
 	{"disconnect", true, true, func(v *victim) error { return v.leave(stompclient.New("DISCONNECT", "receipt", "bye")) }},
 }
 
-// TestDropDuringPull drops 33 consumers, one after the other, each during a pull of 1,000 messages: another one must
-// have each message soon and in stream order, with redelivered:true where it may have been delivered before.
+// TestDropDuringPull drops 35 consumers, one after the other, each during a pull of 1,000 messages: another one must
+// have each message soon and in stream order, with redelivered:true where it may have been delivered before. A wide
+// filter, which makes NATS believe that somebody is interested in everything, must change nothing.
 func TestDropDuringPull(t *testing.T) {
-	srv := testserver.Start(t)
+	t.Run("alone", func(t *testing.T) { dropAll(t, testserver.Start(t)) })
+	t.Run("beside a wide filter", func(t *testing.T) {
+		srv := testserver.Start(t)
+		ask(t, connect(t, srv), subscribe("w", "/topic/>"))
+		dropAll(t, srv)
+	})
+}
+
+func dropAll(t *testing.T, srv *testserver.Server) {
+	t.Helper()
 	producer := connect(t, srv)
 	var took []time.Duration
-	round := 0
 	for _, mode := range []string{"auto", "client", "client-individual"} {
 		for _, d := range drops {
 			if mode == "auto" && !d.whole {
 				continue // What is in the socket is gone with ack:auto, so that no count can be expected.
 			}
 			for range map[bool]int{false: 2, true: 3}[d.whole] {
-				round++
+				round := len(took) + 1
 				name := fmt.Sprintf("%d-%s-%s", round, mode, d.name)
 				queue := "/queue/drop/" + name
-				fill(t, producer, queue, pulled)
+				fill(t, producer, queue, pulled, bodySize[mode])
 				v := &victim{conn: connect(t, srv), mode: mode, got: map[int]bool{}, acked: map[int]bool{}}
 				// A read of nothing, of a few, of most.
 				if err := v.consume(queue, (round*137)%700); err != nil {
@@ -65,32 +74,33 @@ func TestDropDuringPull(t *testing.T) {
 				}
 				arrivals, err := v.rescue(r, queue, d.answered)
 				if err != nil {
-					t.Errorf("%s: %v", name, err)
+					t.Fatalf("%s: %v", name, err)
 				}
-				took = append(took, arrivals...)
-				t.Logf("%s: %v %v %v", name, quantile(arrivals, 0), quantile(arrivals, 0.5), quantile(arrivals, 1))
+				took = append(took, quantile(arrivals, 0.99))
 				_ = r.Close()
 			}
 		}
 	}
-	t.Logf("%d drops: %d messages, arrived after %v (median), %v (p99), %v (last)", round, len(took), quantile(took, 0.5),
-		quantile(took, 0.99), quantile(took, 1))
 	idle := idleReads(t, srv, producer)
-	t.Logf("idle: read after %v (p99)", quantile(idle, 0.99))
-	if got, limit := quantile(took, 0.99), quantile(idle, 0.99)+returnTime; got > limit {
-		t.Errorf("messages of dropped consumers arrived after %v (p99), want at most %v", got, limit)
+	t.Logf("another consumer had 99 %% of the messages %v after %d drops (median, largest %v); %v after SUBSCRIBE without one",
+		quantile(took, 0.5), len(took), quantile(took, 1), idle)
+	if got, limit := quantile(took, 0.5), idle+returnTime; got > limit {
+		t.Errorf("messages of dropped consumers arrived after %v (median of the drops, p99 of each), want at most %v", got, limit)
 	}
 }
 
-// fill stores count messages with their number as body.
-func fill(tb testing.TB, producer *stompclient.Conn, queue string, count int) {
+// bodySize is so large with ack:auto that not all is in the socket, and gone, before the consumer drops.
+var bodySize = map[string]int{"auto": 8 << 10, "client": 100, "client-individual": 100}
+
+// fill stores count messages that have their number, from 1, as payload.
+func fill(tb testing.TB, producer *stompclient.Conn, queue string, count, size int) {
 	tb.Helper()
 	for n := 1; n < count; n++ {
-		if err := producer.Send(send(queue, fmt.Append(nil, n))); err != nil {
+		if err := producer.Send(send(queue, payload(size, 0, n))); err != nil {
 			tb.Fatal(err)
 		}
 	}
-	ask(tb, producer, send(queue, fmt.Append(nil, count)))
+	ask(tb, producer, send(queue, payload(size, 0, count)))
 }
 
 // quantile returns the q-quantile.
@@ -103,23 +113,23 @@ func quantile(durations []time.Duration, q float64) time.Duration {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }
 
-// idleReads is how long after SUBSCRIBE messages arrive that nobody had before.
-func idleReads(t *testing.T, srv *testserver.Server, producer *stompclient.Conn) (took []time.Duration) {
+// idleReads is how long after SUBSCRIBE 99 % of 1,000 messages arrive that nobody had before: the median of five.
+func idleReads(t *testing.T, srv *testserver.Server, producer *stompclient.Conn) time.Duration {
 	t.Helper()
+	var took []time.Duration
 	for n := range 5 {
 		queue := fmt.Sprintf("/queue/drop/idle-%d", n)
-		fill(t, producer, queue, pulled)
-		v := &victim{mode: "client", got: map[int]bool{}, acked: map[int]bool{}}
+		fill(t, producer, queue, pulled, bodySize["client"])
 		r := connect(t, srv)
-		v.dropped = time.Now()
+		v := &victim{dropped: time.Now()}
 		arrivals, err := v.rescue(r, queue, true)
 		if err != nil {
 			t.Error(err)
 		}
-		took = append(took, arrivals...)
+		took = append(took, quantile(arrivals, 0.99))
 		_ = r.Close()
 	}
-	return took
+	return quantile(took, 0.5)
 }
 
 // victim is a consumer that is dropped.
@@ -161,8 +171,7 @@ func (v *victim) consume(queue string, count int) error {
 }
 
 func (v *victim) take(f stompclient.Frame) int {
-	number := 0
-	_, _ = fmt.Sscan(string(f.Body), &number) // A foreign body is number 0, which is missing nowhere and wanted nowhere.
+	_, number, _ := parsePayload(f.Body) // A foreign body is number 0, which is missing nowhere and wanted nowhere.
 	v.got[number] = true
 	return number
 }
@@ -232,8 +241,8 @@ func (v *victim) rescue(r *stompclient.Conn, queue string, ordered bool) (took [
 			return took, fmt.Errorf("%d of %d messages: %w", n, len(due), err)
 		}
 		arrived := time.Since(v.dropped)
-		number := 0
-		if _, err := fmt.Sscan(string(f.Body), &number); err != nil || number < 1 || number > pulled || v.acked[number] {
+		_, number, err := parsePayload(f.Body)
+		if err != nil || number < 1 || number > pulled || v.acked[number] {
 			return took, fmt.Errorf("got %s, which nobody should get", f)
 		}
 		flagged := f.Get("redelivered") == "true"

@@ -33,7 +33,7 @@ func produceLoad(c *stompclient.Conn, queue string, stop *atomic.Bool, sent *ato
 		for range inFlight / 2 {
 			f, err := c.Read(patience)
 			if err != nil || f.Command != "RECEIPT" {
-				return fmt.Errorf("producer of %s: got %s (%v), want a RECEIPT", queue, f, err)
+				return unexpected(f, err, "a RECEIPT of "+queue)
 			}
 			open--
 			sent.Add(1)
@@ -52,7 +52,7 @@ func consumeLoad(c *stompclient.Conn, received *atomic.Int64) error {
 			return nil //nolint:nilerr // Closed by the test; what is missing shows in the count.
 		}
 		if f.Command != "MESSAGE" {
-			return fmt.Errorf("consumer: got %s, want a MESSAGE", f)
+			return unexpected(f, nil, "a MESSAGE")
 		}
 		received.Add(1)
 		if id, found := f.Lookup("ack"); found && n%50 == 0 {

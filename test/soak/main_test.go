@@ -25,6 +25,10 @@ import (
 const patience = 20 * time.Second
 
 func TestMain(m *testing.M) {
+	// The race detector would let each process sleep for a second at its end.
+	if err := os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0")); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	testserver.Clean()
 	if err := goleak.Find(); code == 0 && err != nil {
@@ -66,11 +70,8 @@ func receipted(c *stompclient.Conn, f stompclient.Frame) error {
 		return fmt.Errorf("sending %s: %w", f, err)
 	}
 	got, err := c.Read(patience)
-	if err != nil {
-		return fmt.Errorf("waiting for the receipt of %s: %w", f, err)
-	}
-	if got.Command != "RECEIPT" || got.Get("receipt-id") != id {
-		return fmt.Errorf("got %s, want the receipt of %s", got, f)
+	if err != nil || got.Command != "RECEIPT" || got.Get("receipt-id") != id {
+		return unexpected(got, err, fmt.Sprintf("the receipt of %s", f))
 	}
 	return nil
 }
@@ -95,9 +96,17 @@ func send(destination string, body []byte, nameValue ...string) stompclient.Fram
 func message(c *stompclient.Conn, timeout time.Duration) (stompclient.Frame, error) {
 	f, err := c.Read(timeout)
 	if err == nil && f.Command != "MESSAGE" {
-		err = fmt.Errorf("got %s, want a MESSAGE", f)
+		err = unexpected(f, nil, "a MESSAGE")
 	}
 	return f, err
+}
+
+// unexpected is the fault of a read that gave another frame than wanted, or none.
+func unexpected(f stompclient.Frame, err error, want string) error {
+	if err != nil {
+		return fmt.Errorf("want %s: %w", want, err)
+	}
+	return fmt.Errorf("got %s, want %s", f, want)
 }
 
 // native is a NATS client of its own, beside natstomp.

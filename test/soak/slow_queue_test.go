@@ -21,7 +21,7 @@ const (
 	bulkCount = 250
 	bulkBody  = 32 << 10
 	// perTick is how many messages go to the shared queue at once.
-	perTick = 4
+	perTick = 8
 )
 
 // TestSlowQueueReader has one consumer of a queue stop reading while 50 others go on. It holds what was sent to it
@@ -29,20 +29,19 @@ const (
 func TestSlowQueueReader(t *testing.T) {
 	srv := testserver.Start(t, "--limits-body", "256KiB", "--limits-pending-bytes", "1MiB", "--limits-write-stall", "1s")
 	c := newConsumers(t, srv)
-	judge(t, func(t *testing.T, number int) (idle, loaded time.Duration) {
-		idle = c.run(t, 250, nil)
+	judge(t, func() time.Duration { return c.run(t, 150, nil) }, func(round int) time.Duration {
 		slow := c.stall(t)
-		loaded = c.run(t, 500, func() {
+		gap := c.run(t, 400, func() {
 			until(t, func() error {
-				if got := strings.Count(srv.Log(), "client.slow"); got < number {
-					return fmt.Errorf("%d slow readers in the log, want %d", got, number)
+				if got := strings.Count(srv.Log(), "client.slow"); got < round {
+					return fmt.Errorf("%d slow readers in the log, want %d", got, round)
 				}
 				return nil
 			})
 			c.drain(t, slow)
 		})
 		c.finishBulk(t)
-		return idle, loaded
+		return gap
 	})
 	if err := c.close(); err != nil {
 		t.Error(err)
@@ -157,7 +156,7 @@ func (c *consumers) run(t *testing.T, ticks int, after func()) time.Duration {
 		for number := range ticks * perTick {
 			f, err := c.publisher.Read(patience)
 			if want := fmt.Sprint(number); err != nil || f.Command != "RECEIPT" || f.Get("receipt-id") != want {
-				return fmt.Errorf("publisher: got %s (%v), want the receipt %s", f, err, want)
+				return unexpected(f, err, "the receipt "+want)
 			}
 			receipts.arrive()
 		}

@@ -16,6 +16,8 @@ const (
 	topicBody = 1 << 10
 	// greed is how often the reader that stalls subscribes, so that its own socket fills up soon.
 	greed = 80
+	// idleCount and slowCount are the messages of a run without and with it: enough for it to be cut off meanwhile.
+	idleCount, slowCount = 150, 400
 )
 
 // TestSlowTopicReader has one subscriber of a topic stop reading while 50 others go on.
@@ -23,11 +25,11 @@ func TestSlowTopicReader(t *testing.T) {
 	t.Run("close", func(t *testing.T) {
 		srv := testserver.Start(t, "--limits-body", "256KiB", "--limits-pending-bytes", "1MiB", "--limits-write-stall", "1s")
 		r := newReaders(t, srv)
-		judge(t, func(t *testing.T, number int) (idle, loaded time.Duration) {
-			return r.round(t, number, func(c *stompclient.Conn) {
+		judge(t, func() time.Duration { return r.run(t, idleCount) }, func(round int) time.Duration {
+			return r.stalled(t, func(c *stompclient.Conn) {
 				until(t, func() error {
-					if got := strings.Count(srv.Log(), "client.slow"); got < number {
-						return fmt.Errorf("%d slow readers in the log, want %d", got, number)
+					if got := strings.Count(srv.Log(), "client.slow"); got < round {
+						return fmt.Errorf("%d slow readers in the log, want %d", got, round)
 					}
 					return nil
 				})
@@ -39,8 +41,8 @@ func TestSlowTopicReader(t *testing.T) {
 		srv := testserver.Start(t, "--limits-body", "256KiB", "--limits-pending-bytes", "1MiB", "--limits-write-stall", "60s",
 			"--limits-slow-consumer", "drop")
 		r := newReaders(t, srv)
-		judge(t, func(t *testing.T, number int) (idle, loaded time.Duration) {
-			return r.round(t, number, func(c *stompclient.Conn) { r.wantHole(t, c) })
+		judge(t, func() time.Duration { return r.run(t, idleCount) }, func(int) time.Duration {
+			return r.stalled(t, func(c *stompclient.Conn) { r.wantHole(t, c) })
 		})
 	})
 }
@@ -95,18 +97,17 @@ func newReaders(t *testing.T, srv *testserver.Server) *readers {
 	return r
 }
 
-// round is an idle run and one beside a reader that stalls, which after sees.
-func (r *readers) round(t *testing.T, _ int, after func(*stompclient.Conn)) (idle, loaded time.Duration) {
+// stalled is a run beside a reader that stalls, which after sees.
+func (r *readers) stalled(t *testing.T, after func(*stompclient.Conn)) time.Duration {
 	t.Helper()
-	idle = r.run(t, 250)
 	c := connect(t, r.srv)
 	for i := range greed {
 		ask(t, c, subscribe(fmt.Sprint(i), r.topic))
 	}
-	loaded = r.run(t, 400)
+	gap := r.run(t, slowCount)
 	after(c)
 	_ = c.Close()
-	return idle, loaded
+	return gap
 }
 
 // run sends so many messages, which all must get in order, and returns the largest gap that one of them saw.
@@ -220,7 +221,7 @@ func (r *readers) wantHole(t *testing.T, c *stompclient.Conn) {
 	if err := team.wait(); err != nil {
 		t.Fatal(err)
 	}
-	if all := greed * 400; got == 0 || got >= all {
+	if all := greed * slowCount; got == 0 || got >= all {
 		t.Errorf("a slow reader got %d of %d messages, want some to be dropped", got, all)
 	}
 }

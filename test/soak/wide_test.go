@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	wideTopics = 1_000
+	wideTopics = 600
 	wideEnd    = "end"
 )
 

@@ -205,6 +205,8 @@ type Limits struct {
 	RPCPending int `yaml:"rpc_pending"`
 	// Queues is how many queues are created by use; 0 sets no limit. Default 1,000.
 	Queues int `yaml:"queues"`
+	// Durables is how many durable subscriptions the stream of stored topics may have; 0 sets no limit. Default 1,000.
+	Durables int `yaml:"durables"`
 	// Destination is how many octets a destination may have, from 1 to 512. Default 512.
 	Destination int `yaml:"destination"`
 	// ID is how many octets ids, receipts and transaction names may have. Default 1,024.
@@ -341,6 +343,7 @@ func DefaultConfig() Config {
 			UnackedBytes:       16 << 20,
 			RPCPending:         1_024,
 			Queues:             1_000,
+			Durables:           1_000,
 			Destination:        512,
 			ID:                 1_024,
 			Headers:            64,

@@ -79,6 +79,7 @@ var meanings = map[string]string{
 	"limits.unacked_bytes":          "How many octets those messages may have; 0 sets no limit, provided that unacked does.",
 	"limits.rpc_pending":            "How many requests of a connection may wait for an answer, and how many requests it may have to answer.",
 	"limits.queues":                 "How many queues are created by use; 0 sets no limit.",
+	"limits.durables":               "How many durable subscriptions the stream of stored topics may have; 0 sets no limit.",
 	"limits.destination":            "How many octets a destination may have, from 1 to 512.",
 	"limits.id":                     "How many octets ids, receipts and transaction names may have.",
 	"limits.headers":                "How many headers a frame may have.",

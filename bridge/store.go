@@ -84,7 +84,7 @@ func SamePlace(a, b router.Route) bool {
 	return a.Pattern == router.Store || a.Channel == b.Channel
 }
 
-// recover finds the stream of an earlier start and gives it today's settings.
+// recover finds the stream of an earlier start, gives it today's settings, and gives back what was held.
 func (s *store) recover(ctx context.Context) error {
 	stream, err := s.b.cfg.JS.Stream(ctx, storeStream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -98,7 +98,10 @@ func (s *store) recover(ctx context.Context) error {
 		s.b.log.Warn("stored topics cannot be used", "err", err)
 		return nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return s.release(ctx, stream)
 }
 
 // unclean is up to which sequence a stream's messages may have been delivered without the consumers' state saying so:

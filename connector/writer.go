@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"time"
-
 )
 
 // writeLoop writes the outbox to the socket until it is closed and empty, or the socket fails.

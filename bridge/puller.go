@@ -92,7 +92,7 @@ func (p *puller) listen() (err error) {
 	p.inbox = nats.NewInbox()
 	p.messages = make(chan *nats.Msg, p.room+statusRoom)
 	p.forget()
-	p.tooLarge = false
+	p.tooLarge, p.retryAt = false, time.Time{}
 	p.sub, err = p.b.cfg.Control.ChanSubscribe(p.inbox, p.messages)
 	return err
 }

@@ -27,7 +27,7 @@ func (s *store) release(ctx context.Context, stream jetstream.Stream) error {
 	if err := list.Err(); err != nil {
 		return fmt.Errorf("listing the durable subscriptions: %w", err)
 	}
-	return s.b.cfg.Control.FlushTimeout(flushTimeout)
+	return nil
 }
 
 // releaseOne sends a NAK for every place that may be pending. JetStream ignores those that are not; of the reply subject
@@ -40,11 +40,12 @@ func (s *store) releaseOne(info *jetstream.ConsumerInfo) error {
 	}
 	prefix := "$JS.ACK." + info.Stream + "." + info.Name + ".1."
 	suffix := "." + strconv.FormatUint(info.Delivered.Consumer, 10) + "." + strconv.FormatInt(info.Created.UnixNano(), 10) + ".0"
+	held := make([]Delivery, 0, last-first+1)
 	for place := first; place <= last; place++ {
-		reply := prefix + strconv.FormatUint(place, 10) + suffix
-		if err := s.b.cfg.Control.Publish(reply, nakWord); err != nil {
-			return fmt.Errorf("giving back what %s of %s held: %w", info.Name, info.Stream, err)
-		}
+		held = append(held, Delivery{Reply: prefix + strconv.FormatUint(place, 10) + suffix, Sequence: place})
+	}
+	if err := s.b.GiveBack(held); err != nil {
+		return fmt.Errorf("giving back what %s of %s held: %w", info.Name, info.Stream, err)
 	}
 	return nil
 }

@@ -10,12 +10,17 @@ import (
 	"github.com/natstomp/natstomp/router"
 )
 
+var likes = map[string]*regexp.Regexp{}
+
 // like returns what a pattern matches, as NATS defines it.
 func like(pattern string) *regexp.Regexp {
-	text := regexp.QuoteMeta(pattern)
-	text = strings.ReplaceAll(text, `\*`, `[^.]+`)
-	text = strings.ReplaceAll(text, `>`, `.+`)
-	return regexp.MustCompile("^" + text + "$")
+	if likes[pattern] == nil {
+		text := regexp.QuoteMeta(pattern)
+		text = strings.ReplaceAll(text, `\*`, `[^.]+`)
+		text = strings.ReplaceAll(text, `>`, `.+`)
+		likes[pattern] = regexp.MustCompile("^" + text + "$")
+	}
+	return likes[pattern]
 }
 
 // channelsOf returns every channel of one to most tokens of the words.

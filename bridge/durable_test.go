@@ -149,10 +149,7 @@ func TestDurableDelete(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { s.Stop(c.takeHeld) }()
-	until(t, "the pull", func() bool {
-		consumer, err := g.js.Consumer(t.Context(), "STORE", g.consumers()[0])
-		return err == nil && consumer.CachedInfo().NumWaiting == 1
-	})
+	g.awaitPull()
 	if err := g.DeleteDurable(route, id); err != nil {
 		t.Fatal(err)
 	}

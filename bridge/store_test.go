@@ -148,6 +148,20 @@ func (g *rig) lose() {
 	}
 }
 
+// awaitPull waits until the one subscription waits for messages at the server: what is asked of a consumer that goes at
+// that moment is answered by nobody.
+func (g *rig) awaitPull() {
+	g.t.Helper()
+	until(g.t, "the pull", func() bool {
+		names := g.consumers()
+		if len(names) != 1 {
+			return false // The one of an earlier subscription is still going.
+		}
+		c, err := g.js.Consumer(g.t.Context(), "STORE", names[0])
+		return err == nil && c.CachedInfo().NumWaiting == 1
+	})
+}
+
 // until waits for a condition that must come true.
 func until(t *testing.T, what string, condition func() bool) {
 	t.Helper()
@@ -269,14 +283,7 @@ func TestNewSeesAllAfterSubscribe(t *testing.T) {
 		r := newReader(10)
 		s := g.read("/topic-store/a", bridge.Start{}, r)
 		if i%2 == 1 {
-			until(t, "the pull", func() bool {
-				names := g.consumers()
-				if len(names) != 1 {
-					return false // The one of the round before is still going.
-				}
-				c, err := g.js.Consumer(t.Context(), "STORE", names[0])
-				return err == nil && c.CachedInfo().NumWaiting == 1
-			})
+			g.awaitPull()
 			g.lose()
 		}
 		if _, err := g.js.Publish(t.Context(), "stomp.store.a", fmt.Append(nil, i)); err != nil {
@@ -344,6 +351,7 @@ func TestRemovedStoreIsNotMadeAnew(t *testing.T) {
 	r := newReader(10)
 	s := g.read("/topic-store/a", bridge.Start{Kind: bridge.StartFirst}, r)
 	r.want(t, "x")
+	g.awaitPull()
 	if err := g.js.DeleteStream(t.Context(), "STORE"); err != nil {
 		t.Fatal(err)
 	}

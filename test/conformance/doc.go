@@ -20,6 +20,7 @@
 //
 //	versions: 1.0 1.1 1.2   the versions it runs in; at least one
 //	flags: --limits-x 1     arguments of the server; scripts with the same flags share a process
+//	file: queues: {...}     a line of the server's configuration file, in YAML
 //	alone                   a process of its own for each run
 //	tcp only                the script needs what only TCP has, and is not run over WebSocket
 //

@@ -5,17 +5,24 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// maxRelease bounds the places in the stream that release looks at for one durable. What lies further behind comes
-// after the ack wait.
-const maxRelease = 100_000
+const (
+	// maxRelease bounds the places in the stream that release looks at for one durable. What lies further behind comes
+	// after the ack wait.
+	maxRelease = 100_000
+	// releaseTimeout bounds the listing of the durable subscriptions.
+	releaseTimeout = time.Minute
+)
 
 // release gives back what was held of the stream's durable subscriptions when the server ended: nobody holds it any
 // more, and it must not wait for the ack wait, nor come behind newer messages.
 func (s *store) release(ctx context.Context, stream jetstream.Stream) error {
+	ctx, cancel := context.WithTimeout(ctx, releaseTimeout) // The default is for one call, not for many pages.
+	defer cancel()
 	list := stream.ListConsumers(ctx)
 	for info := range list.Info() {
 		if info.NumAckPending > 0 && strings.HasPrefix(info.Name, durablePrefix) {

@@ -84,17 +84,18 @@ func parseAge(v string) (time.Duration, bool) {
 	}
 	days := time.Duration(0)
 	if before, after, ok := strings.Cut(v, "d"); ok {
+		const day = 24 * time.Hour
 		n, err := strconv.ParseUint(before, 10, 32)
-		days = time.Duration(n) * 24 * time.Hour
-		if err != nil || days > maxAge {
+		if err != nil || n > uint64(maxAge/day) {
 			return 0, false
 		}
+		days = time.Duration(n) * day
 		if v = after; v == "" {
 			return days, true
 		}
 	}
 	d, err := time.ParseDuration(v)
-	return days + d, err == nil && d >= 0 && d <= maxAge
+	return days + d, err == nil && d >= 0 && d <= maxAge-days
 }
 
 // maxAge bounds age:<duration>, which is so long that it means everything.

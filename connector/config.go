@@ -147,7 +147,7 @@ type Destinations struct {
 	Subjects Subjects `yaml:"subjects"`
 	// Bindings are entries that map destinations onto existing subjects, streams and durables.
 	Bindings []Binding `yaml:"bindings"`
-	// StoredTopics are the topics, such as /topic/news/>, that behave as /topic-store.
+	// StoredTopics are the topics, such as /topic/news/>, that are kept and replayed as those of /topic-store are.
 	StoredTopics []string `yaml:"stored_topics"`
 }
 
@@ -168,7 +168,8 @@ type Subjects struct {
 
 // Binding maps a destination, or a prefix of one, onto something that exists on NATS.
 type Binding struct {
-	// Destination is what STOMP clients write, such as /queue/orders; with a slash at its end it is a prefix.
+	// Destination is what STOMP clients write, such as /queue/orders; with a slash at its end it is a prefix, and what
+	// follows it is appended to the subject.
 	Destination string `yaml:"destination"`
 	// Subject is the NATS subject that stands for it.
 	Subject string `yaml:"subject"`

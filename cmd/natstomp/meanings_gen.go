@@ -67,7 +67,7 @@ var meanings = map[string]string{
 	"destinations.subjects.command": "The subject prefix of /command.",
 	"destinations.subjects.query":   "The subject prefix of /query.",
 	"destinations.bindings":         "Entries that map destinations onto existing subjects, streams and durables.",
-	"destinations.stored_topics":    "The topics, such as /topic/news/>, that behave as /topic-store.",
+	"destinations.stored_topics":    "The topics, such as /topic/news/>, that are kept and replayed as those of /topic-store are.",
 	"limits.connections":            "How many connections may be open; 0 sets no limit.",
 	"limits.connect_timeout":        "The time until CONNECT must be complete.",
 	"limits.heartbeat":              "The interval the server offers in both directions, in whole milliseconds; 0 offers none.",

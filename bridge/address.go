@@ -51,14 +51,14 @@ type Address struct {
 }
 
 // OpenAddress makes an address. It is live at once.
-func (b *Bridge) OpenAddress(view TopicView, r TopicReceiver) *Address {
+func (b *Bridge) OpenAddress(view View, r TopicReceiver) *Address {
 	a := &Address{a: b.addresses, name: string(temporary) + randomToken()}
 	a.Redirect(view, r)
 	return a
 }
 
 // Redirect gives the messages of the address to another receiver.
-func (a *Address) Redirect(view TopicView, r TopicReceiver) {
+func (a *Address) Redirect(view View, r TopicReceiver) {
 	a.a.mu.Lock()
 	a.a.open[a.name] = addressee{view, r}
 	a.a.mu.Unlock()
@@ -155,7 +155,7 @@ type addresses struct {
 }
 
 type addressee struct {
-	view     TopicView
+	view     View
 	receiver TopicReceiver
 }
 

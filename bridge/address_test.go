@@ -69,7 +69,7 @@ func TestAddressReachesItsNode(t *testing.T) {
 	n := g.second()
 	l := newListener()
 	g.known()
-	a := g.OpenAddress(bridge.TopicView{Version: frame.V12, Destination: "/temp-queue/a"}, l)
+	a := g.OpenAddress(bridge.View{Version: frame.V12, Destination: "/temp-queue/a"}, l)
 	want := ""
 	for i, send := range []func(body string){
 		func(body string) { toAddress(t, n, a.String(), body) },

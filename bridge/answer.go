@@ -38,7 +38,7 @@ const (
 
 // asked is what a request's answer is made from beside the reply.
 type asked struct {
-	view        TopicView
+	view        View
 	correlation *string
 	command     bool
 }

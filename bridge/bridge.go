@@ -29,6 +29,8 @@ type Config struct {
 	RequestTimeout time.Duration
 	// Queues configures /queue.
 	Queues QueueConfig
+	// Store configures /topic-store.
+	Store StoreConfig
 }
 
 // QueueConfig configures /queue (DESIGN section 4.3).
@@ -59,6 +61,8 @@ type Bridge struct {
 	acks    *replies
 	topics  *fanout
 	queues  *queues
+	store   *store
+	bound   *bindings
 	batches batchID
 	large   chan struct{} // one token for each pull without bound in octets
 
@@ -80,6 +84,8 @@ func New(cfg Config) *Bridge {
 	b.queues = newQueues(b)
 	b.requests = newRequests(cfg.Data)
 	b.addresses = newAddresses(b)
+	b.store = &store{b: b}
+	b.bound = &bindings{b: b}
 	b.batches.prefix = nats.NewInbox()[len(nats.InboxPrefix):] + "-"
 	return b
 }
@@ -101,6 +107,9 @@ func (b *Bridge) Start(ctx context.Context) error {
 	}
 	for _, f := range []*flusher{b.data, b.control, b.wide} {
 		b.launch(func() { f.run(b.stop) })
+	}
+	if err := b.store.recover(ctx); err != nil {
+		return err
 	}
 	return b.queues.recover(ctx)
 }

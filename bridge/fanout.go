@@ -29,19 +29,11 @@ type TopicReceiver interface {
 	DeliverTopic(tail []byte, shared bool, origin string)
 }
 
-// TopicView is how a receiver wants its messages written.
-type TopicView struct {
-	// Version decides the escaping.
-	Version frame.Version
-	// Destination is the value of the destination header; empty: made from each message's subject.
-	Destination string
-}
-
 // TopicSubscription is a receiver's place in the fan-out.
 type TopicSubscription struct {
 	f        *fanout
 	t        *topic // nil for a group, which has a NATS subscription of its own
-	view     TopicView
+	view     View
 	receiver TopicReceiver
 	group    *nats.Subscription
 	ordered  bool
@@ -77,7 +69,7 @@ type topic struct {
 
 // receivers are those that want their messages written alike. Never changed once published.
 type receivers struct {
-	view TopicView
+	view View
 	list []TopicReceiver
 }
 
@@ -88,8 +80,8 @@ func newFanout(b *Bridge) *fanout {
 // SubscribeTopic adds r to the receivers of the route. live is called once, when the server knows the subscription, or
 // with the error that prevented it; messages may come before. Neither blocks. A group is a NATS queue group, each
 // message of which goes to one member on one node.
-func (b *Bridge) SubscribeTopic(route router.Route, group string, view TopicView, r TopicReceiver, live func(error)) *TopicSubscription {
-	s := &TopicSubscription{f: b.topics, view: view, receiver: r, ordered: !route.Wide}
+func (b *Bridge) SubscribeTopic(route router.Route, group string, view View, r TopicReceiver, live func(error)) *TopicSubscription {
+	s := &TopicSubscription{f: b.topics, view: view.of(route), receiver: r, ordered: !route.Wide}
 	if group != "" {
 		s.joinGroup(route, group, live)
 		return s
@@ -255,12 +247,9 @@ func (t *topic) dispatch(m *nats.Msg) {
 		origin = o[0]
 	}
 	for _, g := range *t.groups.Load() {
-		destination := g.view.Destination
-		if destination == "" {
-			var ok bool
-			if destination, ok = t.f.b.cfg.Router.Destination(router.Events, m.Subject); !ok {
-				continue // A native publisher's subject that no STOMP client could name.
-			}
+		destination, ok := g.view.destination(t.f.b.cfg.Router, m.Subject)
+		if !ok {
+			continue
 		}
 		shared := len(m.Data) >= sharedTail
 		var tail []byte

@@ -154,7 +154,7 @@ func (g *rig) visit(body string) error {
 	}
 	l := newListener()
 	live := make(chan error, 1)
-	s := g.SubscribeTopic(route, "", bridge.TopicView{Version: frame.V12, Destination: "/topic/busy"}, l, func(err error) { live <- err })
+	s := g.SubscribeTopic(route, "", bridge.View{Version: frame.V12, Destination: "/topic/busy"}, l, func(err error) { live <- err })
 	defer s.Close()
 	if err := <-live; err != nil {
 		return err

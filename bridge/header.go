@@ -101,11 +101,11 @@ var tokenOctet = func() (t [256]bool) {
 	return t
 }()
 
-// extras are the headers that the broker itself puts on a queue's MESSAGE.
+// extras are the headers that the broker itself puts on the MESSAGE of a stored message.
 type extras struct {
 	redelivered bool
-	count, seq  uint64
-	timestamp   int64 // ms since the epoch
+	count, seq  uint64 // count is 0 where nothing is counted
+	timestamp   int64  // ms since the epoch
 }
 
 // appendTail appends what follows the headers that differ per delivery: destination, the message's own headers,
@@ -134,9 +134,12 @@ func (x *extras) append(dst []byte) []byte {
 	if x.redelivered {
 		dst = append(dst, "redelivered:true\n"...)
 	}
-	dst = append(dst, "x-delivery-count:"...)
-	dst = appendUint(dst, x.count)
-	dst = append(dst, "\nx-seq:"...)
+	if x.count > 0 {
+		dst = append(dst, "x-delivery-count:"...)
+		dst = appendUint(dst, x.count)
+		dst = append(dst, '\n')
+	}
+	dst = append(dst, "x-seq:"...)
 	dst = appendUint(dst, x.seq)
 	dst = append(dst, "\ntimestamp:"...)
 	dst = appendUint(dst, uint64(max(x.timestamp, 0)))

@@ -46,7 +46,7 @@ func (l *listener) next(t *testing.T, v frame.Version) frame.Frame {
 func (g *rig) listen(destination, group string, v frame.Version, l *listener) *bridge.TopicSubscription {
 	g.t.Helper()
 	live := make(chan error, 1)
-	view := bridge.TopicView{Version: v, Destination: destination}
+	view := bridge.View{Version: v, Destination: destination}
 	route := g.route(destination, router.Subscribe)
 	if route.Wildcard {
 		view.Destination = ""

@@ -29,7 +29,12 @@ type rig struct {
 
 func newRig(t *testing.T, change func(*bridge.Config)) *rig {
 	t.Helper()
-	srv := startNATS(t)
+	return newNode(t, startNATS(t), change)
+}
+
+// newNode is one of several bridges on one server.
+func newNode(t *testing.T, srv *server.Server, change func(*bridge.Config)) *rig {
+	t.Helper()
 	conn := func() *nats.Conn {
 		nc, err := nats.Connect("", nats.InProcessServer(srv))
 		if err != nil {
@@ -38,11 +43,8 @@ func newRig(t *testing.T, change func(*bridge.Config)) *rig {
 		t.Cleanup(nc.Close)
 		return nc
 	}
-	r, err := router.New(router.DefaultConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := &rig{t: t, nc: conn(), router: r}
+	g := &rig{t: t, nc: conn()}
+	var err error
 	if g.js, err = jetstream.New(g.nc); err != nil {
 		t.Fatal(err)
 	}
@@ -52,14 +54,21 @@ func newRig(t *testing.T, change func(*bridge.Config)) *rig {
 		t.Fatal(err)
 	}
 	cfg := bridge.Config{
-		Data: conn(), Control: control, Wide: conn(), JS: js, Router: r,
+		Data: conn(), Control: control, Wide: conn(), JS: js,
 		Logger:         slog.New(slog.DiscardHandler),
 		PublishTimeout: 5 * time.Second,
 		Queues:         bridge.QueueConfig{DedupWindow: time.Minute, Storage: jetstream.FileStorage},
+		Store:          bridge.StoreConfig{Subjects: "stomp.store.>"},
 	}
 	if change != nil {
 		change(&cfg)
 	}
+	if cfg.Router == nil {
+		if cfg.Router, err = router.New(router.DefaultConfig()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.router = cfg.Router
 	g.Bridge = bridge.New(cfg)
 	if err := g.Start(t.Context()); err != nil {
 		t.Fatal(err)

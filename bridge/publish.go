@@ -19,8 +19,16 @@ var (
 	ErrQueueFull = errors.New("queue full")
 	// ErrTooLarge says that a message with its headers is above the server's max_payload.
 	ErrTooLarge = errors.New("message too large")
+	// ErrNoBatch says that a stream which is not natstomp's own takes no transactions.
+	ErrNoBatch = errors.New("the stream takes no atomic batches")
 	// ErrNoStream says that nothing on NATS stores the subject any more.
 	ErrNoStream = errors.New("the queue's stream is gone")
+)
+
+// Error codes of JetStream.
+const (
+	errWrongStream = 10060 // The stream is not the one expected.
+	errNoBatches   = 10174 // Atomic publish is disabled.
 )
 
 // Headers of a JetStream atomic batch (ADR-50).
@@ -46,20 +54,19 @@ func Size(headers []frame.Header, body []byte) int {
 	return size
 }
 
-// SendQueue stores one message in its queue, which is made at first use. done is called once, with nil after the
-// PubAck or with the fault; it must not block. SendQueue itself blocks while the queue is made and while more than the
-// window waits for PubAcks. Headers and body are copied.
+// SendQueue stores one message in its queue, or in the stream of a stored topic, which is made at first use. done is
+// called once, with nil after the PubAck or with the fault; it must not block. SendQueue itself blocks while the stream
+// is made and while more than the window waits for PubAcks. Headers and body are copied.
 func (b *Bridge) SendQueue(route router.Route, headers []frame.Header, body []byte, done func(error)) {
-	q, err := b.queues.get(route)
+	p, subject, err := b.place(route)
 	if err != nil {
 		done(err)
 		return
 	}
 	size := Size(headers, body)
-	q.window.enter(1, size)
-	m := &nats.Msg{Subject: q.subject, Header: toNATS(headers), Data: body}
-	b.store(q, m, func(err error) {
-		q.window.leave(1, size)
+	p.window.enter(1, size)
+	b.storeIn(p, p.message(subject, headers, body), func(err error) {
+		p.window.leave(1, size)
 		done(err)
 	})
 }
@@ -79,14 +86,17 @@ func (b *Bridge) Fits(s Send) error {
 	return nil
 }
 
-// store publishes m to q's stream and reports the PubAck.
-func (b *Bridge) store(q *queue, m *nats.Msg, done func(error)) {
+// storeIn publishes m to p and reports the PubAck.
+func (b *Bridge) storeIn(p *place, m *nats.Msg, done func(error)) {
 	m.Reply = b.pubs.expect(func(answer *nats.Msg, err error) {
 		if err == nil {
 			err = pubAck(answer)
 		}
+		if errors.Is(err, ErrNoStream) {
+			err = p.gone()
+		}
 		if err != nil {
-			err = fmt.Errorf("storing in %s: %w", q.stream, err)
+			err = fmt.Errorf("storing in %s: %w", p.stream, err)
 		}
 		done(err)
 	})
@@ -104,14 +114,14 @@ func (b *Bridge) publish(m *nats.Msg) error {
 	return err
 }
 
-// SendBatch stores all of sends, which belong to one queue, or none of them (DESIGN section 4.6). done and blocking are
-// as with SendQueue.
+// SendBatch stores all of sends, which belong to one place (see SamePlace), or none of them (DESIGN section 4.6). done
+// and blocking are as with SendQueue.
 func (b *Bridge) SendBatch(sends []Send, done func(error)) {
 	if len(sends) == 1 {
 		b.SendQueue(sends[0].Route, sends[0].Headers, sends[0].Body, done)
 		return
 	}
-	q, err := b.queues.get(sends[0].Route)
+	p, subjects, err := b.placeOf(sends)
 	if err != nil {
 		done(err)
 		return
@@ -120,16 +130,16 @@ func (b *Bridge) SendBatch(sends []Send, done func(error)) {
 	for _, s := range sends {
 		size += Size(s.Headers, s.Body)
 	}
-	q.batches <- struct{}{}
-	q.window.enter(len(sends), size)
+	p.batches <- struct{}{}
+	p.window.enter(len(sends), size)
 	finish := func(err error) {
-		q.window.leave(len(sends), size)
-		<-q.batches
+		p.window.leave(len(sends), size)
+		<-p.batches
 		done(err)
 	}
 	id := b.batches.next()
 	for i, s := range sends {
-		m := &nats.Msg{Subject: q.subject, Header: toNATS(s.Headers), Data: s.Body}
+		m := p.message(subjects[i], s.Headers, s.Body)
 		if m.Header == nil {
 			m.Header = make(nats.Header, 3)
 		}
@@ -137,14 +147,25 @@ func (b *Bridge) SendBatch(sends []Send, done func(error)) {
 		m.Header[batchSequenceHeader] = []string{strconv.Itoa(i + 1)}
 		if i == len(sends)-1 {
 			m.Header[batchCommitHeader] = []string{"1"}
-			b.store(q, m, finish)
+			b.storeIn(p, m, finish)
 			return
 		}
 		if err := b.publish(m); err != nil {
-			finish(fmt.Errorf("storing in %s: %w", q.stream, err)) // The batch stays without its commit.
+			finish(fmt.Errorf("storing in %s: %w", p.stream, err)) // The batch stays without its commit.
 			return
 		}
 	}
+}
+
+// placeOf returns the one place of sends, with each one's subject.
+func (b *Bridge) placeOf(sends []Send) (p *place, subjects []string, err error) {
+	subjects = make([]string, len(sends))
+	for i, s := range sends {
+		if p, subjects[i], err = b.place(s.Route); err != nil {
+			return nil, nil, err
+		}
+	}
+	return p, subjects, nil
 }
 
 func (id *batchID) next() string {
@@ -183,6 +204,10 @@ func pubAck(m *nats.Msg) error {
 	case strings.Contains(ack.Error.Description, "maximum bytes exceeded"),
 		strings.Contains(ack.Error.Description, "maximum messages exceeded"):
 		return ErrQueueFull
+	case ack.Error.Code == errWrongStream:
+		return ErrNotThere
+	case ack.Error.Code == errNoBatches:
+		return ErrNoBatch
 	}
 	return fmt.Errorf("%s (%d)", ack.Error.Description, ack.Error.Code)
 }

@@ -3,43 +3,23 @@ package bridge
 import (
 	"errors"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/natstomp/natstomp/connector/frame"
 	"github.com/natstomp/natstomp/router"
 )
 
 const (
-	pullExpires   = 30 * time.Second
-	pullHeartbeat = 5 * time.Second
-	// pullSilence is after how long without a word from the server a pull counts as lost.
-	pullSilence = 3 * pullHeartbeat
-	// pullBytes bounds the octets of one pull.
-	pullBytes = 1 << 20
-	// pullRetry is the pause after a refused pull.
-	pullRetry = 500 * time.Millisecond
-	// maxLarge is how many pulls without bound in octets are open on this node.
-	maxLarge = 4
-	// largeRetry is the pause where those are all taken.
-	largeRetry = 10 * time.Millisecond
-	// holdInterval is how often held messages are kept from redelivery.
-	holdInterval = ackWait / 3
 	// fetchTimeout bounds a fetch of what is there.
 	fetchTimeout = 2 * time.Second
 	// sendingTime is how long after the last word from the server it may still be sending.
 	sendingTime = time.Second
-	// statusRoom is the room for status messages beside the messages asked for.
-	statusRoom = 64
 )
 
 // QueueReceiver takes the messages of one queue subscription.
 type QueueReceiver interface {
-	// Credit says how many messages, and how many octets, may be asked for while outstanding messages are on the way
-	// already. Zero: none now; QueueSubscription.Wake says when to ask again.
-	Credit(outstanding int) (messages, octets int)
+	creditor
 	// DeliverQueue hands over the part of a MESSAGE that begins with the destination header. It must not block, nor
 	// keep or change tail. false: the receiver takes no more, the message goes back at Stop.
 	DeliverQueue(tail []byte, d Delivery) bool
@@ -50,40 +30,19 @@ type QueueReceiver interface {
 	Lost(err error)
 }
 
-// QueueView is how a receiver wants its messages written.
-type QueueView struct {
-	// Version decides the escaping.
-	Version frame.Version
-	// Destination is the value of the destination header.
-	Destination string
-}
-
-// QueueSubscription pulls messages of a queue for one receiver. Its methods are safe for concurrent use.
+// QueueSubscription pulls messages of a queue, or of a durable subscription, for one receiver. Its methods are safe for
+// concurrent use.
 type QueueSubscription struct {
-	b        *Bridge
-	q        *queue
-	view     QueueView
+	puller
+	d        *durable
+	view     View
 	receiver QueueReceiver
 	hold     Hold
-	inbox    string
-	sub      *nats.Subscription
-	messages chan *nats.Msg
-	wake     chan struct{}
-	stop     chan struct{}
-	stopOnce sync.Once
-	done     chan struct{}
 
 	// Owned by run.
-	outstanding int  // messages asked for that have not come
-	octets      int  // octets asked for that have not come
-	tooLarge    bool // a message waits that is larger than a pull may bring
-	large       bool // a pull without bound in octets is open; it holds a token
-	largest     int  // octets of the largest message lately
-	heard       time.Time
-	retryAt     time.Time
-	kept        time.Time
-	scratch     []byte
-	refused     []Delivery // what the receiver did not take
+	kept    time.Time
+	scratch []byte
+	refused []Delivery // what the receiver did not take
 }
 
 // Hold says how long a client may hold a message.
@@ -96,39 +55,24 @@ type Hold struct {
 
 // SubscribeQueue starts to pull messages of the route's queue, which is made if need be; it blocks while that takes.
 // room is the most messages ever outstanding. The caller ends the subscription with Stop.
-func (b *Bridge) SubscribeQueue(route router.Route, view QueueView, room int, hold Hold, r QueueReceiver) (*QueueSubscription, error) {
-	q, err := b.queues.get(route)
+func (b *Bridge) SubscribeQueue(route router.Route, view View, room int, hold Hold, r QueueReceiver) (*QueueSubscription, error) {
+	d, err := b.durable(route)
 	if err != nil {
 		return nil, err
 	}
-	s := &QueueSubscription{
-		b: b, q: q, view: view, receiver: r, hold: hold,
-		inbox:    nats.NewInbox(),
-		messages: make(chan *nats.Msg, room+statusRoom),
-		wake:     make(chan struct{}, 1),
-		stop:     make(chan struct{}),
-		done:     make(chan struct{}),
-	}
-	if s.sub, err = b.cfg.Control.ChanSubscribe(s.inbox, s.messages); err != nil {
+	return b.share(d, view.of(route), room, hold, r)
+}
+
+// share starts to pull from a durable.
+func (b *Bridge) share(d *durable, view View, room int, hold Hold, r QueueReceiver) (*QueueSubscription, error) {
+	hold.Check = min(hold.Check, d.ackWait/3)
+	s := &QueueSubscription{puller: newPuller(b, d.consumer, room, r), d: d, view: view, receiver: r, hold: hold}
+	if err := s.listen(); err != nil {
 		return nil, err
 	}
 	b.launch(s.run)
 	return s, nil
 }
-
-// Wake says that the receiver may have credit again. It does not block.
-func (s *QueueSubscription) Wake() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
-
-// Halt ends pulling and does not wait; what is on the way is still delivered. Stop must follow.
-func (s *QueueSubscription) Halt() { s.stopOnce.Do(func() { close(s.stop) }) }
-
-// Halted is closed when nothing is on the way any more after Halt.
-func (s *QueueSubscription) Halted() <-chan struct{} { return s.done }
 
 // Stop ends pulling, after the receiver has begun to refuse. It returns when every message that the server sent to this
 // subscription is either settled or back in the queue, together with what held takes from the receiver: all in stream
@@ -137,44 +81,19 @@ func (s *QueueSubscription) Stop(held func() []Delivery) {
 	s.Halt()
 	<-s.done
 	if err := s.b.GiveBack(append(held(), s.refused...)); err != nil {
-		s.b.log.Warn("returning messages failed; they come back after the ack wait", "stream", s.q.stream, "err", err)
+		s.b.log.Warn("returning messages failed; they come back after the ack wait", "stream", s.from.stream, "err", err)
 	}
 }
 
 func (s *QueueSubscription) run() {
 	defer close(s.done)
-	defer s.settleLarge()
-	hold := time.NewTicker(s.hold.Check)
-	defer hold.Stop()
-	tick := time.NewTicker(pullHeartbeat)
-	defer tick.Stop()
-	s.heard = time.Now()
-	var retry <-chan time.Time
-	for {
-		if wait := time.Until(s.retryAt); wait <= 0 {
-			s.pull()
-		} else if retry == nil {
-			retry = time.After(wait)
-		}
-		select {
-		case m := <-s.messages:
-			s.receive(m)
-		case <-s.wake:
-		case <-retry:
-			retry = nil
-		case now := <-hold.C:
-			s.holdOn(now)
-		case now := <-tick.C:
-			if s.outstanding > 0 && now.Sub(s.heard) > pullSilence {
-				s.outstanding, s.octets = 0, 0 // The pull is lost.
-				s.settleLarge()
-			}
-		case <-s.stop:
-			s.leave()
-			return
-		}
-	}
+	s.loop(s.hold.Check, s)
+	s.leave()
+	s.forget()
 }
+
+// silent implements listener: the pull is lost, another is sent.
+func (s *QueueSubscription) silent() { s.forget() }
 
 // leave takes the interest away and waits until the server has sent all that it will send: a plain unsubscribe would
 // strand what is on the way (research: return of held messages).
@@ -189,7 +108,7 @@ func (s *QueueSubscription) leave() {
 		err = s.cancel()
 	}
 	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
-		s.b.log.Warn("ending a pull failed", "stream", s.q.stream, "err", err)
+		s.b.log.Warn("ending a pull failed", "stream", s.from.stream, "err", err)
 	}
 }
 
@@ -208,7 +127,7 @@ func (s *QueueSubscription) receiveAll() {
 // cancel makes the server forget the pull that is open. Where it notices the missing interest only at a message given
 // back, it puts that message behind the others. Asking for the consumer's state makes it look.
 func (s *QueueSubscription) cancel() error {
-	_, err := s.b.cfg.Control.Request("$JS.API.CONSUMER.INFO."+s.q.stream+"."+durableName, nil, fetchTimeout)
+	_, err := s.b.cfg.Control.Request("$JS.API.CONSUMER.INFO."+s.from.stream+"."+s.from.name, nil, fetchTimeout)
 	if err == nil && time.Since(s.heard) < sendingTime {
 		err = s.collect()
 	}
@@ -255,74 +174,33 @@ func (s *QueueSubscription) fetch(messages int) error {
 	return nil
 }
 
-// next is the subject of pulls.
-func (s *QueueSubscription) next() string {
-	return "$JS.API.CONSUMER.MSG.NEXT." + s.q.stream + "." + durableName
-}
-
-// pull asks for as much as the receiver has credit for, when little is on the way.
-func (s *QueueSubscription) pull() {
-	messages, octets := s.receiver.Credit(s.outstanding)
-	if messages <= 0 || s.outstanding > 0 && messages < s.outstanding {
-		return
-	}
-	octets = min(octets-s.octets, pullBytes)
-	request := append(make([]byte, 0, 96), `{"batch":`...)
-	switch {
-	case s.tooLarge && s.outstanding == 0:
-		// One message larger than the budget comes alone, and so do few on the whole node.
-		select {
-		case s.b.large <- struct{}{}:
-		default:
-			s.retryAt = time.Now().Add(largeRetry)
-			return
-		}
-		s.large, messages, octets = true, 1, 0
-	case octets <= 0 || s.tooLarge:
-		return
-	case s.largest > 0:
-		// Only as many as fit: JetStream puts a returned message that fits no pull behind the others.
-		messages = min(messages, max(octets/s.largest, 1))
-	}
-	request = strconv.AppendInt(request, int64(messages), 10)
-	if octets > 0 {
-		request = strconv.AppendInt(append(request, `,"max_bytes":`...), int64(octets), 10)
-	}
-	if s.large {
-		request = append(request, `,"no_wait":true}`...)
-	} else {
-		request = append(request, `,"expires":30000000000,"idle_heartbeat":5000000000}`...)
-	}
-	if err := s.b.cfg.Control.PublishRequest(s.next(), s.inbox, request); err != nil {
-		s.settleLarge()
-		s.retryAt = time.Now().Add(pullRetry)
-		return
-	}
-	s.outstanding += messages
-	s.octets += octets
-	s.tooLarge = false
-	s.heard = time.Now()
-}
-
+// receive implements listener.
 func (s *QueueSubscription) receive(m *nats.Msg) {
-	s.heard = time.Now()
 	meta, err := m.Metadata()
 	if err != nil {
-		s.status(m)
+		if !s.status(m) {
+			s.receiver.Lost(s.d.gone())
+		}
 		return
 	}
-	s.outstanding = max(s.outstanding-1, 0)
-	s.used(m.Size())
+	s.arrived(m)
+	d := Delivery{Reply: m.Reply, Sequence: meta.Sequence.Stream, Count: meta.NumDelivered, Size: len(m.Data)}
+	destination, ok := s.view.destination(s.b.cfg.Router, m.Subject)
+	if !ok || s.d.early(meta.Sequence.Stream, meta.Timestamp) {
+		// It is never shown, so nobody could settle it.
+		if err := s.b.Ack(d); err != nil {
+			s.b.log.Debug("ack not sent, the message comes again", "err", err)
+		}
+		return
+	}
 	s.largest = max(m.Size(), s.largest-s.largest/32)
-	s.tooLarge = false
 	x := extras{
-		redelivered: meta.NumDelivered > 1 || meta.Sequence.Stream <= s.q.mark,
+		redelivered: meta.NumDelivered > 1 || meta.Sequence.Stream <= s.d.mark,
 		count:       meta.NumDelivered,
 		seq:         meta.Sequence.Stream,
 		timestamp:   meta.Timestamp.UnixMilli(),
 	}
-	d := Delivery{Reply: m.Reply, Sequence: meta.Sequence.Stream, Count: meta.NumDelivered, Size: len(m.Data)}
-	s.scratch = appendTail(s.scratch[:0], s.view.Version, s.view.Destination, m, &x)
+	s.scratch = appendTail(s.scratch[:0], s.view.Version, destination, m, &x)
 	if !s.receiver.DeliverQueue(s.scratch, d) {
 		s.refused = append(s.refused, d)
 	}
@@ -331,65 +209,10 @@ func (s *QueueSubscription) receive(m *nats.Msg) {
 	}
 }
 
-// used counts octets of the open pulls as come or given up. A pull whose octets are used up exactly ends without a word
-// from the server, whatever it has left in messages.
-func (s *QueueSubscription) used(octets int) {
-	s.octets = max(s.octets-octets, 0)
-	if s.octets == 0 && !s.large {
-		s.outstanding = 0
-	}
-	if s.outstanding == 0 {
-		s.octets = 0
-		s.settleLarge()
-	}
-}
-
-func (s *QueueSubscription) settleLarge() {
-	if s.large {
-		s.large = false
-		<-s.b.large
-	}
-}
-
-// status handles the server's words about a pull.
-func (s *QueueSubscription) status(m *nats.Msg) {
-	code := m.Header.Get("Status")
-	switch code {
-	case "":
-		s.b.log.Warn("not a delivery", "stream", s.q.stream, "subject", m.Subject)
-		return
-	case "100":
-		return // Idle heart-beat.
-	}
-	left, err := strconv.Atoi(m.Header.Get("Nats-Pending-Messages"))
-	if err != nil {
-		left = s.outstanding
-	}
-	octets, err := strconv.Atoi(m.Header.Get("Nats-Pending-Bytes"))
-	if err != nil {
-		octets = s.octets
-	}
-	s.outstanding = max(s.outstanding-left, 0)
-	s.used(octets)
-	switch description := m.Header.Get("Description"); {
-	case code == "404", code == "408", description == "Batch Completed":
-	case description == "Message Size Exceeds MaxBytes":
-		s.tooLarge = true // The other open pulls end too; a new one would only end the same way.
-	case description == "Consumer Deleted", code == "503":
-		s.outstanding, s.octets = 0, 0
-		s.settleLarge()
-		s.retryAt = time.Now().Add(pullRetry)
-		s.receiver.Lost(ErrNoStream)
-	default:
-		s.b.log.Debug("pull refused", "stream", s.q.stream, "code", code, "description", description)
-		s.retryAt = time.Now().Add(pullRetry)
-	}
-}
-
-// holdOn keeps what the client holds from redelivery and gives back what it held too long.
-func (s *QueueSubscription) holdOn(now time.Time) {
+// tick implements listener: it keeps what the client holds from redelivery and gives back what it held too long.
+func (s *QueueSubscription) tick(now time.Time) {
 	keep, expired := s.receiver.Held(now)
-	if now.Sub(s.kept) < holdInterval {
+	if now.Sub(s.kept) < s.d.ackWait/3 {
 		keep = nil
 	} else {
 		s.kept = now

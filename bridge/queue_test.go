@@ -80,7 +80,7 @@ func (c *consumer) next(t *testing.T) (head, body string) {
 func (g *rig) subscribe(destination string, c *consumer) *bridge.QueueSubscription {
 	g.t.Helper()
 	hold := bridge.Hold{Check: time.Second, Delay: func(bridge.Delivery) time.Duration { return 0 }}
-	view := bridge.QueueView{Version: frame.V12, Destination: destination}
+	view := bridge.View{Version: frame.V12, Destination: destination}
 	s, err := g.SubscribeQueue(g.route(destination, router.Subscribe), view, c.prefetch, hold, c)
 	if err != nil {
 		g.t.Fatal(err)

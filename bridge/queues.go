@@ -40,12 +40,10 @@ type queues struct {
 
 // queue is one channel's stream with its durable.
 type queue struct {
+	*place
 	channel string
 	subject string
-	stream  string
-	mark    uint64 // everything up to here may have been delivered before this start
-	window  *window
-	batches chan struct{} // one token for each atomic batch on the way
+	durable *durable
 
 	ready chan struct{} // closed when the making is over
 	err   error         // set before ready is closed
@@ -56,12 +54,12 @@ func newQueues(b *Bridge) *queues {
 }
 
 func newQueue(channel, subject string) *queue {
+	stream := QueueStream(channel)
 	return &queue{
+		place:   newPlace(stream),
 		channel: channel,
 		subject: subject,
-		stream:  QueueStream(channel),
-		window:  newWindow(windowMessages, windowBytes),
-		batches: make(chan struct{}, maxBatches),
+		durable: &durable{consumer: consumer{stream: stream, name: durableName}, ackWait: ackWait},
 		ready:   make(chan struct{}),
 	}
 }
@@ -177,7 +175,7 @@ func (qs *queues) recover(ctx context.Context) error {
 			continue // Somebody's copy of one of our streams.
 		}
 		q := newQueue(channel, route.Subject)
-		q.mark = qs.markOf(info)
+		q.durable.mark = qs.markOf(info)
 		if err := qs.revive(ctx, q, info.Config); err != nil {
 			return err
 		}
@@ -244,53 +242,9 @@ func (qs *queues) marks(ctx context.Context) map[string]uint64 {
 			qs.b.log.Warn("queue's mark is unknown", "stream", q.stream, "err", err)
 			continue
 		}
-		marks[q.stream] = max(q.mark, c.CachedInfo().Delivered.Stream)
+		marks[q.stream] = max(q.durable.mark, c.CachedInfo().Delivered.Stream)
 	}
 	return marks
-}
-
-// maxBatches is how many atomic batches one stream works on at once; JetStream's own limit is 50.
-const maxBatches = 16
-
-const (
-	// windowMessages and windowBytes bound what waits for one stream's PubAck on this node. JetStream refuses
-	// publishes above 100,000 messages or 128 MiB waiting.
-	windowMessages = 4_000
-	windowBytes    = 32 << 20
-)
-
-// window bounds messages and octets on the way. The first message always fits.
-type window struct {
-	maxMessages, maxBytes int
-
-	mu              sync.Mutex
-	room            sync.Cond
-	messages, bytes int // guarded by mu
-}
-
-func newWindow(messages, bytes int) *window {
-	w := &window{maxMessages: messages, maxBytes: bytes}
-	w.room.L = &w.mu
-	return w
-}
-
-// enter blocks until there is room. Everything that entered leaves within the publish timeout.
-func (w *window) enter(messages, bytes int) {
-	w.mu.Lock()
-	for w.messages > 0 && (w.messages+messages > w.maxMessages || w.bytes+bytes > w.maxBytes) {
-		w.room.Wait()
-	}
-	w.messages += messages
-	w.bytes += bytes
-	w.mu.Unlock()
-}
-
-func (w *window) leave(messages, bytes int) {
-	w.mu.Lock()
-	w.messages -= messages
-	w.bytes -= bytes
-	w.mu.Unlock()
-	w.room.Broadcast()
 }
 
 // batchID makes the ids of atomic batches: a random start per process, then a counter.

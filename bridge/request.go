@@ -32,7 +32,7 @@ type Request struct {
 	// Timeout is how long the answer may take.
 	Timeout time.Duration
 	// View is how the answer is written.
-	View TopicView
+	View View
 	// Correlation is the correlation-id of the answer; nil leaves that header to the responder.
 	Correlation *string
 	// Done takes the answer. It is called once, unless the request is cancelled before, and must not block. The tail

@@ -34,7 +34,7 @@ func (a *answers) request(g *rig, number int, destination string, timeout time.D
 	id := fmt.Sprint(number)
 	p, err := g.Request(bridge.Request{
 		Route: g.route(destination, router.Send), Body: []byte(id), Timeout: timeout, Correlation: &id,
-		View: bridge.TopicView{Version: frame.V12, Destination: "/reply/a"},
+		View: bridge.View{Version: frame.V12, Destination: "/reply/a"},
 		Done: func(answer bridge.Answer) {
 			answer.Tail = append([]byte(nil), answer.Tail...)
 			a.mu.Lock()
@@ -182,7 +182,7 @@ func TestCancelledRequestsAreSilent(t *testing.T) {
 		cancelled := new(atomic.Bool)
 		p, err := g.Request(bridge.Request{
 			Route: g.route("/query/echo", router.Send), Timeout: time.Minute, Correlation: &id,
-			View: bridge.TopicView{Version: frame.V12, Destination: "/reply/a"},
+			View: bridge.View{Version: frame.V12, Destination: "/reply/a"},
 			Done: func(bridge.Answer) { answered.Add(1) },
 		})
 		if err != nil {

@@ -39,7 +39,7 @@ type Asked struct {
 	// Deadline is when the requester stops waiting, as far as is known, else what rpc.timeout gives. Zero without Reply.
 	Deadline time.Time
 
-	view TopicView
+	view View
 	m    *nats.Msg
 }
 
@@ -77,14 +77,14 @@ func (q *Asked) Append(dst []byte, address string) []byte {
 // Service is one responder's place in the queue group of its subject.
 type Service struct {
 	b    *Bridge
-	view TopicView
+	view View
 	r    Responder
 	sub  *nats.Subscription
 }
 
 // Serve makes r one of the responders of the route's subject. live is called once, when the server knows it, or with
 // the error that prevented it; requests may come before. Neither blocks.
-func (b *Bridge) Serve(route router.Route, view TopicView, r Responder, live func(error)) *Service {
+func (b *Bridge) Serve(route router.Route, view View, r Responder, live func(error)) *Service {
 	s := &Service{b: b, view: view, r: r}
 	sub, err := b.cfg.Data.QueueSubscribe(route.Subject, responderGroup, s.dispatch)
 	if err != nil {

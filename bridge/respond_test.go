@@ -62,7 +62,7 @@ func (g *rig) serve(destination string) (*responder, *bridge.Service) {
 	g.t.Helper()
 	r := &responder{g: g}
 	live := make(chan error, 1)
-	s := g.Serve(g.route(destination, router.Subscribe), bridge.TopicView{Version: frame.V12, Destination: destination}, r,
+	s := g.Serve(g.route(destination, router.Subscribe), bridge.View{Version: frame.V12, Destination: destination}, r,
 		func(err error) { live <- err })
 	if err := outcome(g.t, "Serve", live); err != nil {
 		g.t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/natstomp/natstomp/bridge"
 	"github.com/natstomp/natstomp/connector/frame"
-	"github.com/natstomp/natstomp/router"
 )
 
 // maxNackDelay bounds x-delay on NACK.
@@ -120,7 +119,7 @@ func (c *conn) take(s settlement) ([]bridge.Delivery, error) {
 	if !sub.settles(s.n) {
 		return nil, s.unknown()
 	}
-	if sub.route.Pattern != router.Queues {
+	if !sub.explicit {
 		if !sub.window.settle(s.n, sub.last, sub.mode == ackClient) {
 			return nil, s.unknown()
 		}
@@ -162,7 +161,7 @@ func (s *subscription) settles(n uint64) bool {
 	if n > s.last {
 		return false
 	}
-	if s.route.Pattern != router.Queues {
+	if !s.explicit {
 		return true
 	}
 	_, ok := s.pending[n]
@@ -226,9 +225,6 @@ func (c *conn) settleConfirmed(s settlement, ds []bridge.Delivery, done func(err
 // wakeAfter lets pulls go on after messages were settled: the subscription's own, and all of the connection when one
 // found the connection's limits used up.
 func (c *conn) wakeAfter(s *subscription) {
-	if s.route.Pattern != router.Queues {
-		return
-	}
 	c.mu.Lock()
 	starved := c.starved
 	c.starved = false

@@ -147,7 +147,7 @@ type Destinations struct {
 	Subjects Subjects `yaml:"subjects"`
 	// Bindings are entries that map destinations onto existing subjects, streams and durables.
 	Bindings []Binding `yaml:"bindings"`
-	// StoredTopics are the topics, such as /topic/news/>, that behave as /topic-store.
+	// StoredTopics are the topics, such as /topic/news/>, that are kept and replayed as those of /topic-store are.
 	StoredTopics []string `yaml:"stored_topics"`
 }
 
@@ -168,7 +168,8 @@ type Subjects struct {
 
 // Binding maps a destination, or a prefix of one, onto something that exists on NATS.
 type Binding struct {
-	// Destination is what STOMP clients write, such as /queue/orders; with a slash at its end it is a prefix.
+	// Destination is what STOMP clients write, such as /queue/orders; with a slash at its end it is a prefix, and what
+	// follows it is appended to the subject.
 	Destination string `yaml:"destination"`
 	// Subject is the NATS subject that stands for it.
 	Subject string `yaml:"subject"`
@@ -205,6 +206,8 @@ type Limits struct {
 	RPCPending int `yaml:"rpc_pending"`
 	// Queues is how many queues are created by use; 0 sets no limit. Default 1,000.
 	Queues int `yaml:"queues"`
+	// Durables is how many durable subscriptions the stream of stored topics may have; 0 sets no limit. Default 1,000.
+	Durables int `yaml:"durables"`
 	// Destination is how many octets a destination may have, from 1 to 512. Default 512.
 	Destination int `yaml:"destination"`
 	// ID is how many octets ids, receipts and transaction names may have. Default 1,024.
@@ -341,6 +344,7 @@ func DefaultConfig() Config {
 			UnackedBytes:       16 << 20,
 			RPCPending:         1_024,
 			Queues:             1_000,
+			Durables:           1_000,
 			Destination:        512,
 			ID:                 1_024,
 			Headers:            64,

@@ -38,6 +38,7 @@ type conn struct {
 	dec       *frame.Decoder
 	connected bool
 	session   string
+	identity  string                   // whose durable subscriptions these are
 	subs      map[string]*subscription // by id, or by destination for a 1.0 client without ids
 	byIndex   map[uint32]*subscription
 	gone      map[uint32]uint64 // ended subscriptions: the newest message of each
@@ -340,13 +341,18 @@ func (c *conn) returnLost() {
 	lost := c.lost
 	c.lost = nil
 	c.mu.Unlock()
-	byQueue := make(map[string][]bridge.Delivery)
-	for _, a := range lost {
-		byQueue[a.sub.route.Channel] = append(byQueue[a.sub.route.Channel], a.d)
+	type source struct {
+		channel string
+		durable bridge.DurableID
 	}
-	for channel, ds := range byQueue {
+	bySource := make(map[source][]bridge.Delivery)
+	for _, a := range lost {
+		from := source{a.sub.route.Pattern.String() + " " + a.sub.route.Channel, a.sub.durable}
+		bySource[from] = append(bySource[from], a.d)
+	}
+	for from, ds := range bySource {
 		if err := c.srv.bridge.GiveBack(ds); err != nil {
-			c.log.Warn("returning messages failed; they come back after the ack wait", "channel", channel, "err", err)
+			c.log.Warn("returning messages failed; they come back after the ack wait", "channel", from.channel, "err", err)
 		}
 	}
 }

@@ -83,6 +83,26 @@ func clientError(err error) (e *ClientError, ok bool) {
 		return refuse("the queue cannot be made: its stream's name is taken, choose another channel"), true
 	case errors.Is(err, bridge.ErrNoStream):
 		return refuse("the queue was removed from NATS"), true
+	case errors.Is(err, bridge.ErrNoDurable):
+		return refuse("the durable subscription was deleted"), true
+	case errors.Is(err, bridge.ErrDurableFilter):
+		return refuse("the durable subscription has another destination, which cannot be changed: UNSUBSCRIBE with the same header deletes it"), true
+	case errors.Is(err, bridge.ErrDurableStart):
+		return refuse("the durable subscription began elsewhere, which cannot be changed: UNSUBSCRIBE with the same header deletes it"), true
+	case errors.Is(err, bridge.ErrDurableLimit):
+		return refuse("no more durable subscriptions can be made: limits.durables is reached"), true
+	case errors.Is(err, bridge.ErrForeignStore):
+		return refuse("stored topics are not available: on NATS a stream that is not natstomp's has their name"), true
+	case errors.Is(err, bridge.ErrNotThere):
+		return refuse("the stream or consumer that the destination is bound to does not exist (destinations.bindings)"), true
+	case errors.Is(err, bridge.ErrNotShared):
+		return refuse("the consumer that the destination is bound to is no pull consumer with explicit acks (destinations.bindings)"), true
+	case errors.Is(err, bridge.ErrNoSubject):
+		return refuse("nothing can be sent to the destination: its binding names no subject (destinations.bindings)"), true
+	case errors.Is(err, bridge.ErrNoConsumer):
+		return refuse("nothing can be received from the destination: its binding names no consumer (destinations.bindings)"), true
+	case errors.Is(err, bridge.ErrNoBatch):
+		return refuse("COMMIT: the stream that the destination is bound to takes no transactions, nothing was stored"), true
 	case errors.Is(err, bridge.ErrTimeout):
 		return refuse("not confirmed by NATS within nats.publish_timeout"), true
 	case errors.Is(err, bridge.ErrTooLarge):

@@ -65,8 +65,8 @@ func (c *conn) subscribeLocal(f *frame.Frame, s *subscription) error {
 }
 
 // view is how the subscription's messages are written.
-func (s *subscription) view() bridge.TopicView {
-	return bridge.TopicView{Version: s.conn.version, Destination: s.destination}
+func (s *subscription) view() bridge.View {
+	return bridge.View{Version: s.conn.version, Destination: s.destination}
 }
 
 // replyTo is the reply-to header of a frame; nil without.
@@ -125,7 +125,7 @@ func (c *conn) localFor(destination []byte, route router.Route) (*subscription, 
 	}
 	c.lastIndex++
 	s := &subscription{conn: c, index: c.lastIndex, route: route, destination: egress(route, key, key), key: key, implicit: true}
-	s.begin(key)
+	s.begin()
 	c.subs[key] = s
 	c.byIndex[s.index] = s
 	c.putLocal(s)

@@ -38,7 +38,7 @@ func (c *conn) send(f *frame.Frame) error {
 		return c.sendLater(f, route, string(tx))
 	}
 	receipt := c.receiptOf(f)
-	if route.Pattern == router.Queues {
+	if kept(route.Pattern) {
 		number := c.reserve(receipt, bridge.Size(f.Headers, f.Body), nil)
 		c.srv.bridge.SendQueue(route, f.Headers, f.Body, func(err error) { c.settle(number, err) })
 		return nil
@@ -99,6 +99,8 @@ func (c *conn) sendRoute(f *frame.Frame) (router.Route, error) {
 	switch route.Pattern {
 	case router.Queues:
 		err = unsupported(f, unsupportedOnQueue)
+	case router.Store:
+		err = unsupported(f, unsupportedOnStore)
 	case router.Commands, router.Queries:
 		return route, unsupported(f, notOnRequest)
 	default:
@@ -126,10 +128,7 @@ func (c *conn) parse(destination []byte, use router.Use) (router.Route, error) {
 	if err != nil {
 		return route, err
 	}
-	switch {
-	case route.Pattern == router.Store:
-		return route, refuse("destination %q is not supported yet: this version has no /topic-store", printable(string(destination)))
-	case use == router.Subscribe && !c.srv.cfg.RPC.StompResponders && (route.Pattern == router.Commands || route.Pattern == router.Queries):
+	if use == router.Subscribe && !c.srv.cfg.RPC.StompResponders && (route.Pattern == router.Commands || route.Pattern == router.Queries) {
 		return route, errRPCSubscribe
 	}
 	return route, nil

@@ -59,10 +59,7 @@ func New(cfg Config) (*Server, error) {
 	if _, fatal := cfg.Unbuilt(); len(fatal) > 0 {
 		return nil, errors.New(strings.Join(fatal, "\n"))
 	}
-	r, err := router.New(router.Config{
-		DefaultPattern: cfg.Destinations.DefaultPattern,
-		Subjects:       router.Subjects(cfg.Destinations.Subjects),
-	})
+	r, err := router.New(cfg.Destinations.router())
 	if err != nil {
 		return nil, err
 	}
@@ -122,6 +119,12 @@ func (s *Server) startBridge(ctx context.Context) error {
 			Storage:     b.Storage(),
 			Marks:       marks.Delivered,
 			CleanMarks:  marks.Clean,
+		},
+		Store: bridge.StoreConfig{
+			MaxAge:   s.cfg.Store.MaxAge,
+			MaxBytes: int64(s.cfg.Store.MaxBytes),
+			Subjects: s.cfg.Destinations.Subjects.Store + ">",
+			Durables: s.cfg.Limits.Durables,
 		},
 	})
 	if err := s.bridge.Start(ctx); err != nil {
@@ -229,7 +232,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // haltPulls ends all pulling and waits until nothing is on the way.
 func (s *Server) haltPulls() {
-	var pulls []*bridge.QueueSubscription
+	var pulls []pull
 	s.mu.Lock()
 	for c := range s.conns {
 		pulls = append(pulls, c.pulls()...)

@@ -18,7 +18,8 @@ const maxAckWait = 24 * time.Hour
 
 // primaryPrefix is what MESSAGE shows whatever alias was used (DESIGN section 2, egress).
 var primaryPrefix = map[router.Pattern]string{
-	router.Events: "/topic/", router.Queues: "/queue/", router.Commands: "/command/", router.Queries: "/query/",
+	router.Events: "/topic/", router.Store: "/topic-store/", router.Queues: "/queue/",
+	router.Commands: "/command/", router.Queries: "/query/",
 	router.Reply: "/reply/", router.TempQueue: "/temp-queue/", router.TempTopic: "/temp-topic/",
 }
 
@@ -77,6 +78,8 @@ func (c *conn) subscribe(f *frame.Frame) error {
 	switch route.Pattern {
 	case router.Queues:
 		err = c.subscribeQueue(f, s)
+	case router.Store:
+		err = c.subscribeStore(f, s)
 	case router.Commands, router.Queries:
 		err = c.subscribeResponder(f, s)
 	case router.Reply, router.TempQueue, router.TempTopic:
@@ -129,7 +132,7 @@ func (c *conn) newSubscription(f *frame.Frame, key string, route router.Route, d
 	default:
 		return nil, refuse("header ack: %q is not auto, client or client-individual", printable(string(ack)))
 	}
-	s.begin(key)
+	s.begin()
 	return s, nil
 }
 
@@ -146,12 +149,15 @@ func egress(route router.Route, destination, key string) string {
 	if first, channel, ok := strings.Cut(rest, "/"); ok && isPrefix[first] {
 		rest = channel
 	}
+	if route.Topic {
+		return primaryPrefix[router.Events] + rest
+	}
 	return primaryPrefix[route.Pattern] + rest
 }
 
 // isPrefix has the first segments that select a pattern that is built.
 var isPrefix = map[string]bool{
-	"topic": true, "events": true, "queue": true, "queues": true,
+	"topic": true, "events": true, "topic-store": true, "store": true, "events-store": true, "queue": true, "queues": true,
 	"command": true, "commands": true, "query": true, "queries": true,
 	"reply": true, "temp-queue": true, "temp-topic": true,
 }
@@ -178,11 +184,23 @@ func (c *conn) subscribeTopic(f *frame.Frame, s *subscription) error {
 	if s.noLocal && group != "" {
 		return refuse("headers x-group and no-local on SUBSCRIBE exclude each other: what this member does not take no other would get")
 	}
+	if s.route.Mixed {
+		if err := unsupported(f, notOnMixed); err != nil {
+			return err
+		}
+	}
 	receipt := c.receiptOf(f)
-	s.held = receipt != ""
+	s.held = receipt != "" || s.route.Mixed
 	number := c.reserve(receipt, 0, s.release)
+	if s.route.Mixed {
+		part, filters := c.srv.router.StoredPart(s.route)
+		if err := c.readStored(s, part, filters, bridge.Start{}); err != nil {
+			c.settle(number, err)
+			return errFailed
+		}
+	}
 	live := make(chan struct{})
-	s.topic = c.srv.bridge.SubscribeTopic(s.route, group, bridge.TopicView{Version: c.version, Destination: s.destination}, s,
+	s.topic = c.srv.bridge.SubscribeTopic(s.route, group, bridge.View{Version: c.version, Destination: s.destination}, s,
 		func(err error) {
 			c.settle(number, err)
 			close(live)
@@ -215,6 +233,14 @@ func (c *conn) subscribeQueue(f *frame.Frame, s *subscription) error {
 	if err := unsupported(f, notOnQueue); err != nil {
 		return err
 	}
+	return c.share(f, s, c.srv.bridge.SubscribeQueue)
+}
+
+// opener starts the pull of a subscription whose messages are settled on JetStream.
+type opener func(router.Route, bridge.View, int, bridge.Hold, bridge.QueueReceiver) (*bridge.QueueSubscription, error)
+
+// share is SUBSCRIBE to what several clients may share: a queue, a durable subscription, a consumer that exists.
+func (c *conn) share(f *frame.Frame, s *subscription, open opener) error {
 	var err error
 	if s.prefetch, err = c.prefetch(f); err != nil {
 		return err
@@ -225,22 +251,19 @@ func (c *conn) subscribeQueue(f *frame.Frame, s *subscription) error {
 	} else if ok {
 		s.ackWait = wait
 	}
+	s.explicit = true
 	s.pending = make(map[uint64]*pendingAck)
 	receipt := c.receiptOf(f)
 	s.held = true
 	number := c.reserve(receipt, 0, s.release)
 	hold := bridge.Hold{Check: holdCheck(s.ackWait), Delay: c.srv.redeliveryDelay}
-	view := bridge.QueueView{Version: c.version, Destination: s.destination}
-	pull, err := c.srv.bridge.SubscribeQueue(s.route, view, s.prefetch, hold, s)
+	view := bridge.View{Version: c.version, Destination: s.destination}
+	pull, err := open(s.route, view, s.prefetch, hold, s)
 	if err != nil {
 		c.settle(number, err)
 		return errFailed
 	}
-	c.mu.Lock()
-	s.pull = pull
-	c.queues[s] = struct{}{}
-	c.mu.Unlock()
-	c.queueSubs.Add(1)
+	c.fetches(s, pull)
 	c.settle(number, nil)
 	return nil
 }
@@ -250,13 +273,16 @@ func holdCheck(ackWait time.Duration) time.Duration {
 	return min(max(ackWait/10, 100*time.Millisecond), 5*time.Second)
 }
 
+// prefetchNames are the headers for it, RabbitMQ's and ActiveMQ's.
+var prefetchNames = []string{"prefetch-count", "activemq.prefetchSize"}
+
 // prefetch is how many messages the subscription may hold (RabbitMQ's prefetch-count, ActiveMQ's prefetchSize).
 func (c *conn) prefetch(f *frame.Frame) (int, error) {
 	most := c.srv.cfg.Limits.Unacked
 	if most == 0 {
 		most = 1 << 16
 	}
-	for _, name := range []string{"prefetch-count", "activemq.prefetchSize"} {
+	for _, name := range prefetchNames {
 		v, ok := f.Lookup(name)
 		if !ok {
 			continue
@@ -277,16 +303,21 @@ func (c *conn) prefetch(f *frame.Frame) (int, error) {
 func (c *conn) unsubscribe(f *frame.Frame) error {
 	destination, _ := f.Lookup("destination")
 	key, err := c.subscriptionKey(f, destination)
+	s := c.subs[key] // No key, no subscription.
+	if s == nil || s.route.Pattern == router.Store {
+		if durable, derr := c.durableOf(f); derr != nil {
+			return derr
+		} else if durable != nil {
+			return c.deleteDurable(f, s, *durable)
+		}
+	}
 	if err != nil {
 		return err
 	}
-	s, ok := c.subs[key]
-	if !ok {
+	if s == nil {
 		return refuse("no subscription %s on this connection", printable(strings.TrimPrefix(key, "\x00")))
 	}
-	c.remember(s)
-	c.forget(s)
-	s.close()
+	c.remove(s)
 	number := c.reserve(c.receiptOf(f), 0, nil)
 	c.background(func() {
 		s.leave()
@@ -307,4 +338,11 @@ func (c *conn) remember(s *subscription) {
 		clear(c.gone)
 	}
 	c.gone[s.index] = last
+}
+
+// remove takes a subscription off the connection: it delivers nothing more.
+func (c *conn) remove(s *subscription) {
+	c.remember(s)
+	c.forget(s)
+	s.close()
 }

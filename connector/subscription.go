@@ -2,6 +2,7 @@ package connector
 
 import (
 	"fmt"
+	"math"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -36,7 +37,9 @@ type subscription struct {
 	destination string
 	mode        ackMode
 	noLocal     bool
-	prefetch    int
+	explicit    bool             // its messages are settled on JetStream
+	durable     bridge.DurableID // what it is attached to; empty unless durable
+	prefetch    int              // how many messages the client may hold; 0, where that is not explicit: any number
 	ackWait     time.Duration
 	head        string // the frame up to the second part of the message id
 	ackHead     string // what goes between message id and ack's second part; empty in ack:auto
@@ -49,7 +52,7 @@ type subscription struct {
 	address  *bridge.Address // local destinations, once it is needed
 
 	// Guarded by conn.mu.
-	pull    *bridge.QueueSubscription
+	pull    pull
 	held    bool   // its RECEIPT is not sent yet
 	waiting []byte // frames that came before the RECEIPT
 	closed  bool
@@ -58,7 +61,18 @@ type subscription struct {
 	pending map[uint64]*pendingAck // queue, client modes: what the client holds
 	unacked int                    // messages delivered and not settled
 	late    []uint64               // held too long
-	window  topicWindow            // topic, client modes
+	window  topicWindow            // topic and ephemeral, client modes
+}
+
+// pull fetches the messages of a subscription.
+type pull interface {
+	// Halt ends pulling and does not wait; Halted is closed when nothing is on the way any more.
+	Halt()
+	Halted() <-chan struct{}
+	// Wake says that there may be credit again. It does not block.
+	Wake()
+	// Stop ends it; held is what the client holds and goes back. It waits for NATS.
+	Stop(held func() []bridge.Delivery)
 }
 
 // pendingAck is a message that a client holds.
@@ -70,13 +84,14 @@ type pendingAck struct {
 var (
 	_ bridge.TopicReceiver = (*subscription)(nil)
 	_ bridge.QueueReceiver = (*subscription)(nil)
+	_ bridge.StoreReceiver = (*subscription)(nil)
 )
 
 // begin prepares the part of MESSAGE that never changes.
-func (s *subscription) begin(key string) {
+func (s *subscription) begin() {
 	b := []byte("MESSAGE\n")
-	if !strings.HasPrefix(key, "\x00") {
-		b = frame.AppendHeader(b, s.conn.version, "subscription", key)
+	if !strings.HasPrefix(s.key, "\x00") {
+		b = frame.AppendHeader(b, s.conn.version, "subscription", s.key)
 	}
 	b = append(b, "message-id:"...)
 	b = strconv.AppendUint(b, uint64(s.index), 10)
@@ -195,16 +210,23 @@ func (s *subscription) Credit(outstanding int) (messages, octets int) {
 		return 0, 0
 	}
 	share := max(len(c.queues), 1)
-	messages = s.prefetch - s.unacked - outstanding
 	octets = int(limits.PendingBytes)/2 - c.out.pending()
-	if room := limits.Unacked - c.unacked; limits.Unacked > 0 {
-		if room <= 0 {
-			octets = 0
+	switch {
+	case s.explicit:
+		messages = s.prefetch - s.unacked - outstanding
+		if room := limits.Unacked - c.unacked; limits.Unacked > 0 {
+			if room <= 0 {
+				octets = 0
+			}
+			messages = min(messages, max(room/share, 1)-outstanding)
 		}
-		messages = min(messages, max(room/share, 1)-outstanding)
-	}
-	if room := int(limits.UnackedBytes) - c.held; limits.UnackedBytes > 0 {
-		octets = min(octets, room)
+		if room := int(limits.UnackedBytes) - c.held; limits.UnackedBytes > 0 {
+			octets = min(octets, room)
+		}
+	case s.prefetch > 0:
+		messages = s.prefetch - s.window.open - outstanding
+	default:
+		messages = math.MaxInt32 // As many as the octets allow.
 	}
 	if octets <= 0 {
 		c.starved = true
@@ -307,13 +329,14 @@ func (s *subscription) leave() {
 	if s.address != nil {
 		s.address.Close()
 	}
-	switch {
-	case s.topic != nil:
+	if s.topic != nil {
 		s.topic.Close()
-	case s.service != nil:
+	}
+	if s.service != nil {
 		s.service.Close()
 		s.refuseOpen()
-	case s.pull != nil:
+	}
+	if s.pull != nil { // Set by the reader, which is who leaves.
 		s.pull.Stop(s.takeHeld)
 		s.conn.queueSubs.Add(-1)
 	}
@@ -342,10 +365,11 @@ func (s *subscription) takeHeld() []bridge.Delivery {
 	return back
 }
 
-// topicWindow remembers which of the last messages of a topic are not settled, in the client modes. Acknowledging on a
-// topic has no other effect (DESIGN section 4.1).
+// topicWindow remembers which of the last messages of a topic, or of an ephemeral subscription to stored topics, are not
+// settled, in the client modes. Acknowledging there has no other effect (DESIGN sections 4.1 and 4.2).
 type topicWindow struct {
 	bits []uint64
+	open int // how many bits are set
 }
 
 // topicWindowSize is how many messages it remembers.
@@ -362,6 +386,9 @@ func (w *topicWindow) issue(n uint64) {
 		w.bits = make([]uint64, topicWindowSize/64)
 	}
 	word, bit := w.at(n)
+	if *word&bit == 0 {
+		w.open++
+	}
 	*word |= bit
 }
 
@@ -374,10 +401,17 @@ func (w *topicWindow) settle(n, last uint64, cumulative bool) bool {
 	if *word&bit == 0 {
 		return false
 	}
-	*word &^= bit
+	w.clear(n)
 	for i := n; cumulative && i > 1 && last-(i-1) < topicWindowSize; i-- {
-		word, bit := w.at(i - 1)
-		*word &^= bit
+		w.clear(i - 1)
 	}
 	return true
+}
+
+func (w *topicWindow) clear(n uint64) {
+	word, bit := w.at(n)
+	if *word&bit != 0 {
+		*word &^= bit
+		w.open--
+	}
 }

@@ -176,14 +176,14 @@ func (c *conn) plan(t *transaction) (plan, error) {
 		switch {
 		case s.send == nil:
 			p.acks = append(p.acks, s.settle)
-		case s.send.Route.Pattern == router.Queues:
+		case kept(s.send.Route.Pattern):
 			p.stored = append(p.stored, *s.send)
 		default:
 			p.unstored = append(p.unstored, *s.send)
 		}
 	}
 	for _, s := range p.stored {
-		if s.Route.Channel != p.stored[0].Route.Channel {
+		if !bridge.SamePlace(s.Route, p.stored[0].Route) {
 			return p, refuse("COMMIT over several queues is not supported yet: nothing was stored, use one transaction per queue")
 		}
 	}

@@ -34,8 +34,6 @@ func (c Config) Unbuilt() (skip, fatal []string) {
 		{c.Authz.KV, "authz.kv is not built yet: this version has no rights and would allow everything"},
 		{c.NATS.URL != "", "nats.url is not built yet: this version works on its embedded NATS server only"},
 		{c.NATS.Context != "", "nats.context is not built yet: this version works on its embedded NATS server only"},
-		{len(c.Destinations.Bindings) > 0, "destinations.bindings is not built yet: messages would go to other subjects than it says"},
-		{len(c.Destinations.StoredTopics) > 0, "destinations.stored_topics is not built yet: topics that it names would not be stored"},
 	} {
 		if f.set {
 			fatal = append(fatal, f.text)

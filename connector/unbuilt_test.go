@@ -33,8 +33,6 @@ func TestUnbuilt(t *testing.T) {
 		{"kv", func(c *connector.Config) { c.Authz.KV = true }, "", "authz.kv is not built yet"},
 		{"url", func(c *connector.Config) { c.NATS.URL = "nats://user:pass@a" }, "", "nats.url is not built yet"},
 		{"context", func(c *connector.Config) { c.NATS.Context = "a" }, "", "nats.context is not built yet"},
-		{"bindings", func(c *connector.Config) { c.Destinations.Bindings = []connector.Binding{{}} }, "", "destinations.bindings is not"},
-		{"stored topics", func(c *connector.Config) { c.Destinations.StoredTopics = []string{"a"} }, "", "destinations.stored_topics is not"},
 	} {
 		c := connector.DefaultConfig()
 		c.Listeners.WS.Address = ""

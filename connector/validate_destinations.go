@@ -30,6 +30,23 @@ func (v *validation) destinations(c Config) {
 			v.faultQuoted(at, pattern, "is no topic", "write /topic/<channel>")
 		}
 	})
+	if len(v.faults) > 0 {
+		return
+	}
+	if full, err := router.New(d.router()); err != nil {
+		v.routerFaults(err)
+	} else {
+		v.router = full
+	}
+}
+
+// router is what the grammar of destinations depends on.
+func (d Destinations) router() router.Config {
+	c := router.Config{DefaultPattern: d.DefaultPattern, Subjects: router.Subjects(d.Subjects), StoredTopics: d.StoredTopics}
+	for _, b := range d.Bindings {
+		c.Bindings = append(c.Bindings, router.Binding(b))
+	}
+	return c
 }
 
 // routerFaults notes the faults that router.New joins; each begins with its path.
@@ -60,6 +77,8 @@ func (v *validation) binding(at string, b Binding) {
 	}
 	if b.Subject == "" && b.Stream == "" {
 		v.fault(at, "", "binds to nothing", "set subject, stream or both")
+	} else {
+		v.bindingParts(at, b, route.Pattern)
 	}
 	if b.Consumer != "" && b.Stream == "" {
 		v.faultQuoted(at+".consumer", b.Consumer, "has no stream", "name the stream that holds it")
@@ -71,6 +90,24 @@ func (v *validation) binding(at string, b Binding) {
 		if strings.ContainsFunc(name.value, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`.*>/\`, r) }) {
 			v.faultQuoted(at+"."+name.key, name.value, "is no JetStream name", `use no dot, blank, wildcard, "/" or "\"`)
 		}
+	}
+}
+
+// bindingParts checks that a binding has what its pattern needs, and nothing else.
+func (v *validation) bindingParts(at string, b Binding, p router.Pattern) {
+	prefix := strings.HasSuffix(b.Destination, "/")
+	stored := p == router.Queues || p == router.Store
+	switch {
+	case b.Stream != "" && p != 0 && !stored:
+		v.faultQuoted(at+".stream", b.Stream, "has no use: the destination is not stored", "bind a /queue or a /topic-store to a stream")
+	case b.Stream == "" && p == router.Store:
+		v.fault(at+".stream", "", "is missing", "name the stream that holds the messages")
+	}
+	switch {
+	case b.Consumer != "" && prefix:
+		v.faultQuoted(at+".consumer", b.Consumer, "cannot serve every destination below a prefix", "bind one destination to it")
+	case b.Subject == "" && (prefix || p != 0 && !stored):
+		v.fault(at+".subject", "", "is missing", "name the subject that stands for the destination")
 	}
 }
 

@@ -26,6 +26,7 @@ func (v *validation) limits(l Limits) {
 	v.unacked(l)
 	atLeast(v, "limits.rpc_pending", l.RPCPending, 1, needed)
 	atLeast(v, "limits.queues", l.Queues, 0, "0 sets no limit")
+	atLeast(v, "limits.durables", l.Durables, 0, "0 sets no limit")
 	within(v, "limits.destination", l.Destination, 1, maxDestinationOctets, "longer ones do not fit NATS subjects")
 	atLeast(v, "limits.id", l.ID, 1, needed)
 	atLeast(v, "limits.headers", l.Headers, 1, needed)

@@ -176,6 +176,16 @@ func destinationFaults() []badValue {
 		{"binding to an empty token", binding(connector.Binding{Destination: "/topic/a", Subject: "a..b"}), bad(at + ".subject")},
 		{"consumer without stream", binding(connector.Binding{Destination: "/queue/a", Subject: "a", Consumer: "c"}), bad(at + ".consumer")},
 		{"names", binding(connector.Binding{Destination: "/queue/a", Stream: "a.b", Consumer: "c d"}), bad(at+".stream", at+".consumer")},
+		{"topic with a stream", binding(connector.Binding{Destination: "/topic/a", Subject: "a", Stream: "S"}), bad(at + ".stream")},
+		{"query with a stream", binding(connector.Binding{Destination: "/query/a", Stream: "S"}), bad(at+".stream", at+".subject")},
+		{"store without a stream", binding(connector.Binding{Destination: "/topic-store/a", Subject: "a"}), bad(at + ".stream")},
+		{"prefix without a subject", binding(connector.Binding{Destination: "/queue/a/", Stream: "S"}), bad(at + ".subject")},
+		{"prefix with a consumer", binding(connector.Binding{Destination: "/queue/a/", Subject: "a", Stream: "S", Consumer: "c"}), bad(at + ".consumer")},
+		{"binding to the API", binding(connector.Binding{Destination: "/topic/a/", Subject: "$JS.API"}), bad(at)},
+		{"binding into another pattern", binding(connector.Binding{Destination: "/topic/a", Subject: "stomp.queue.a"}), bad(at)},
+		{"binding twice by an alias", func(c *connector.Config) {
+			c.Destinations.Bindings = []connector.Binding{{Destination: "/queue/a", Stream: "S"}, {Destination: "/queues/a", Stream: "T"}}
+		}, bad("destinations.bindings[1]")},
 		{"binding twice", func(c *connector.Config) {
 			c.Destinations.Bindings = []connector.Binding{{Destination: "/queue/a", Stream: "S"}, {Destination: "/queue/a", Stream: "T"}}
 		}, bad("destinations.bindings[1]")},
@@ -201,6 +211,7 @@ func limitFaults() []badValue {
 		{"both unacked off", func(c *connector.Config) { c.Limits.Unacked, c.Limits.UnackedBytes = 0, 0 }, bad("limits.unacked")},
 		{"rpc pending", func(c *connector.Config) { c.Limits.RPCPending = 0 }, bad("limits.rpc_pending")},
 		{"queues", func(c *connector.Config) { c.Limits.Queues = -1 }, bad("limits.queues")},
+		{"durables", func(c *connector.Config) { c.Limits.Durables = -1 }, bad("limits.durables")},
 		{"no destination", func(c *connector.Config) { c.Limits.Destination = 0 }, bad("limits.destination")},
 		{"destination", func(c *connector.Config) { c.Limits.Destination = 513 }, bad("limits.destination")},
 		{"id", func(c *connector.Config) { c.Limits.ID = 0 }, bad("limits.id")},

@@ -8,8 +8,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"time"
-
-	"github.com/natstomp/natstomp/bridge"
 )
 
 // writeLoop writes the outbox to the socket until it is closed and empty, or the socket fails.
@@ -126,10 +124,10 @@ func (c *conn) wrote(burst []chunk) {
 }
 
 // pulls are the queue subscriptions of this connection.
-func (c *conn) pulls() []*bridge.QueueSubscription {
+func (c *conn) pulls() []pull {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	pulls := make([]*bridge.QueueSubscription, 0, len(c.queues))
+	pulls := make([]pull, 0, len(c.queues))
 	for s := range c.queues {
 		pulls = append(pulls, s.pull)
 	}

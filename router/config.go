@@ -15,6 +15,9 @@ const maxPrefix = 512
 type Config struct {
 	DefaultPattern string   // DefaultPattern takes an unknown first segment: "events" (default), "queues", "store" or "none" to refuse it.
 	Subjects       Subjects // Subjects places the patterns on NATS.
+
+	StoredTopics []string  // StoredTopics are topics, wildcards allowed, that are kept as those of /topic-store/ are.
+	Bindings     []Binding // Bindings map destinations onto what exists on NATS.
 }
 
 // Subjects holds the NATS subject prefix of each pattern. A prefix ends with a dot and is written before the channel.

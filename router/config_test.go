@@ -1,6 +1,7 @@
 package router_test
 
 import (
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,7 +15,7 @@ func TestDefaultConfig(t *testing.T) {
 	want := router.Config{DefaultPattern: "events", Subjects: router.Subjects{
 		Store: "stomp.store.", Queue: "stomp.queue.", Command: "stomp.command.", Query: "stomp.query.",
 	}}
-	if got := router.DefaultConfig(); got != want {
+	if got := router.DefaultConfig(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

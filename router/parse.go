@@ -143,11 +143,15 @@ func (r *Router) route(pattern Pattern, path string, use Use) (Route, error) {
 	switch pattern {
 	case Reply, TempQueue, TempTopic:
 		route.Subject = ""
+		return route, nil
 	case Events:
 		if err := r.checkReserved(subject); err != nil {
 			return Route{}, err
 		}
 		route.Wide = subject[0] == '*' || subject[0] == '>'
+	}
+	if !r.bind(&route) && pattern == Events {
+		r.store(&route)
 	}
 	return route, nil
 }

@@ -1,6 +1,9 @@
 package router
 
-import "slices"
+import (
+	"errors"
+	"slices"
+)
 
 // Pattern is a messaging pattern: what happens to a message sent to a destination. The zero value is no pattern.
 type Pattern uint8
@@ -59,6 +62,10 @@ type Route struct {
 	Subject  string // Subject is the NATS subject; empty for Reply, TempQueue and TempTopic.
 	Wildcard bool   // Wildcard is true if a token of the channel is "*" or ">"; never for Send.
 	Wide     bool   // Wide is true if the subject's first token is a wildcard: it would match reserved subjects too.
+
+	Topic bool     // Topic is true for a stored topic: of pattern Store, but written and shown as /topic/.
+	Mixed bool     // Mixed is true for a wildcard of Events that reaches stored topics too; see StoredPart.
+	Bound *Binding // Bound is the binding that gave the route its subject, which may then be empty; nil without. Read only.
 }
 
 // Router parses destinations. It is immutable and safe for concurrent use.
@@ -66,6 +73,8 @@ type Router struct {
 	subjects [patternEnd]string // Subject prefix of each pattern.
 	roots    []string           // First tokens of the subject prefixes that a topic without prefix must keep clear of.
 	fallback Pattern            // Pattern of an unknown first segment; 0 refuses it.
+	bindings []bound
+	stored   channels // The stored topics.
 }
 
 // New returns a Router for c, or an error that joins all faults found in c, each beginning with the path of the
@@ -82,5 +91,11 @@ func New(c Config) (*Router, error) {
 			r.roots = append(r.roots, root)
 		}
 	}
+	// The destinations in the configuration are what they say, whatever else is configured.
+	stored, bindings := *r, *r
+	if err := errors.Join(bindings.compile(c.Bindings), stored.compileStored(c.StoredTopics)); err != nil {
+		return nil, err
+	}
+	r.bindings, r.stored = bindings.bindings, stored.stored
 	return r, nil
 }

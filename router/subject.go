@@ -39,10 +39,37 @@ func (r *Router) Destination(p Pattern, subject string) (string, bool) {
 		return "", false
 	}
 	channel, ok := strings.CutPrefix(subject, r.subjects[p])
-	if !ok || !tokensFilled(channel) || strings.IndexByte(channel, '/') >= 0 {
+	if !ok {
 		return "", false
 	}
-	if len(channel) > maxDestination || checkText(channel) != nil {
+	return destination(p, channel)
+}
+
+// Shown is Destination for a message that a wildcard subscription of route received. Below a bound prefix the
+// destination is made from the binding; of a stored topic it begins with /topic/, and is false where the channel is
+// none.
+func (r *Router) Shown(route Route, subject string) (string, bool) {
+	switch {
+	case route.Bound != nil:
+		b := r.boundTo(route.Bound)
+		rest, ok := strings.CutPrefix(subject, route.Bound.Subject)
+		if b == nil || !ok || rest == "" || rest[0] != '.' {
+			return "", false
+		}
+		return destination(b.pattern, b.channel+rest)
+	case route.Topic:
+		channel, ok := strings.CutPrefix(subject, r.subjects[Store])
+		if !ok || !r.stored.has(channel) {
+			return "", false
+		}
+		return destination(Events, channel)
+	}
+	return r.Destination(route.Pattern, subject)
+}
+
+// destination writes a channel as a destination, false if none can stand for it.
+func destination(p Pattern, channel string) (string, bool) {
+	if !tokensFilled(channel) || strings.IndexByte(channel, '/') >= 0 || len(channel) > maxDestination || checkText(channel) != nil {
 		return "", false
 	}
 	prefix := patterns[p].prefix

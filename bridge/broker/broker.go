@@ -14,6 +14,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// stopTimeout bounds the stop of the embedded server.
+const stopTimeout = 5 * time.Second
+
 // ErrNotReady says that NATS cannot be used at the moment.
 var ErrNotReady = errors.New("NATS is not available")
 
@@ -142,22 +145,42 @@ func (b *Broker) ClientAddress() string {
 func (b *Broker) StoreDir() string { return b.storeDir }
 
 // Stop closes the connections, stops the server and saves the marks; Clean in them says whether they are those of a
-// clean stop. The caller has ended all use of the connections. It returns when the server is down.
+// clean stop. The caller has ended all use of the connections. It returns when the server is down, or after 5 seconds:
+// with very many durable subscriptions it takes longer to save the position of each. It is then left to the end of the
+// process, as is the lock on its store, and the stop counts as unclean.
 func (b *Broker) Stop(marks Marks) error {
-	b.shutdown()
+	if !b.shutdown() {
+		b.log.Warn("embedded NATS takes long to stop and is left behind; at the next start more messages count as redelivered")
+		marks.Clean = false
+		return saveMarks(b.storeDir, marks)
+	}
 	err := saveMarks(b.storeDir, marks)
 	return errors.Join(err, b.lock.release())
 }
 
-func (b *Broker) shutdown() {
+// shutdown reports whether the server is down.
+func (b *Broker) shutdown() bool {
 	for _, nc := range []*nats.Conn{b.Data, b.Control, b.Wide} {
 		if nc != nil {
 			nc.Close()
 		}
 	}
-	if b.srv != nil {
+	if b.srv == nil {
+		return true
+	}
+	down := make(chan struct{})
+	go func() {
+		defer close(down)
 		b.srv.Shutdown()
 		b.srv.WaitForShutdown()
+	}()
+	limit := time.NewTimer(stopTimeout)
+	defer limit.Stop()
+	select {
+	case <-down:
+		return true
+	case <-limit.C:
+		return false
 	}
 }
 

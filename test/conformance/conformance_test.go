@@ -65,11 +65,11 @@ func TestConformance(t *testing.T) {
 }
 
 func runScript(t *testing.T, p *pool, s *conformance.Script, version string, env conformance.Env) {
-	key := strings.Join(s.Flags, " ")
+	key := strings.Join(append(s.Flags, s.File), " ")
 	if s.Alone {
 		key += " " + t.Name()
 	}
-	server, err := p.get(key, s.Flags)
+	server, err := p.get(key, s.File, s.Flags)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ type entry struct {
 	err    error
 }
 
-func (p *pool) get(key string, flags []string) (*testserver.Server, error) {
+func (p *pool) get(key, file string, flags []string) (*testserver.Server, error) {
 	p.mu.Lock()
 	e := p.servers[key]
 	if e == nil {
@@ -110,7 +110,12 @@ func (p *pool) get(key string, flags []string) (*testserver.Server, error) {
 	}
 	p.mu.Unlock()
 	e.once.Do(func() {
-		if e.err = os.Mkdir(e.dir, 0o755); e.err == nil {
+		e.err = os.Mkdir(e.dir, 0o755)
+		if e.err == nil && file != "" {
+			// The directory that the program runs in: it finds the file there.
+			e.err = os.WriteFile(filepath.Join(e.dir, "natstomp.yaml"), []byte(file), 0o600)
+		}
+		if e.err == nil {
 			e.server, e.err = testserver.Launch(e.dir, flags...)
 		}
 	})

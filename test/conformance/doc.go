@@ -20,6 +20,7 @@
 //
 //	versions: 1.0 1.1 1.2   the versions it runs in; at least one
 //	flags: --limits-x 1     arguments of the server; scripts with the same flags share a process
+//	file: queues: {...}     a line of the server's configuration file, in YAML
 //	alone                   a process of its own for each run
 //	tcp only                the script needs what only TCP has, and is not run over WebSocket
 //
@@ -68,6 +69,10 @@
 //	js> subject name:value | body      publish to JetStream and wait for the PubAck
 //	js< channel name:value | body      pull one message of the queue through its durable and ack it
 //	js count channel 3           the queue's stream holds 3 messages; 0 also if there is no stream
+//	js stream name subject...    make a stream
+//	js consumer stream name [subject...]  make a pull consumer with explicit acks
+//	js next stream consumer name:value | body  pull one message of it and ack it
+//	js remove stream consumer    remove the consumer, or the stream where that has no such consumer
 //	repeat 3 ... end             the lines between, 3 times
 //	wait 100ms                   only for clauses about time
 //	server restart|kill|term     end and start the server on the same store; kill it and start; SIGTERM and go on

@@ -78,7 +78,7 @@ func (r *runner) nativeStep(st step) error {
 	case "js<":
 		return r.pull(ctx, js, first, st)
 	default:
-		return r.count(ctx, js, st)
+		return r.streamStep(ctx, js, st)
 	}
 }
 
@@ -176,18 +176,7 @@ func (r *runner) matchNATS(st step, h nats.Header, body []byte) error {
 
 // pull takes one message of a queue through the durable that natstomp shares, and acks it.
 func (r *runner) pull(ctx context.Context, js jetstream.JetStream, channel string, st step) error {
-	consumer, err := js.Consumer(ctx, streamName(channel), "stomp")
-	if err != nil {
-		return err
-	}
-	m, err := consumer.Next(jetstream.FetchMaxWait(patience))
-	if err != nil {
-		return fmt.Errorf("pulling from the queue: %w", err)
-	}
-	if err := r.matchNATS(st, m.Headers(), m.Data()); err != nil {
-		return err
-	}
-	return m.DoubleAck(ctx)
+	return r.nextOf(ctx, js, streamName(channel), "stomp", st)
 }
 
 // count waits until the stream of a queue holds so many messages: acks without a receipt take their time.

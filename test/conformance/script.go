@@ -22,6 +22,8 @@ type Script struct {
 	// Flags are extra arguments of the server. Alone asks for a server of its own per run.
 	Flags []string
 	Alone bool
+	// File is the text of the server's configuration file; empty: none.
+	File string
 	// TCPOnly says that the script needs what only a TCP connection has, such as closing one direction.
 	TCPOnly bool
 
@@ -96,6 +98,8 @@ func (s *Script) setting(line string) (done bool, err error) {
 		return false, checkVersions(s.Versions)
 	case strings.HasPrefix(line, "flags:"):
 		s.Flags = strings.Fields(line[len("flags:"):])
+	case strings.HasPrefix(line, "file:"):
+		s.File += strings.TrimPrefix(line[len("file:"):], " ") + "\n"
 	case line == "alone":
 		s.Alone = true
 	case line == "tcp only":
@@ -160,7 +164,7 @@ var (
 
 // arity is the least number of words behind each verb; connections have the second table.
 var (
-	arity     = map[string]int{"nats": 3, "nats>": 1, "nats<": 1, "nats<none": 1, "js>": 1, "js<": 1, "js": 3, "repeat": 1, "wait": 1, "server": 1}
+	arity     = map[string]int{"nats": 3, "nats>": 1, "nats<": 1, "nats<none": 1, "js>": 1, "js<": 1, "js": 2, "repeat": 1, "wait": 1, "server": 1}
 	connArity = map[string]int{
 		">": 1, ">>": 1, ">1": 1, "<": 1, "<any": 1, "<skip": 1, "<none": 1, "<beat": 0, "<close": 0, "<end": 0,
 		"dial": 0, "connect": 0, "beat": 2, "half": 0, "drop": 0, "reset": 0,

@@ -1,0 +1,279 @@
+package bridge
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	pullExpires   = 30 * time.Second
+	pullHeartbeat = 5 * time.Second
+	// pullSilence is after how long without a word from the server a pull counts as lost.
+	pullSilence = 3 * pullHeartbeat
+	// pullBytes bounds the octets of one pull.
+	pullBytes = 1 << 20
+	// pullRetry is the pause after a refused pull.
+	pullRetry = 500 * time.Millisecond
+	// maxLarge is how many pulls without bound in octets are open on this node.
+	maxLarge = 4
+	// largeRetry is the pause where those are all taken.
+	largeRetry = 10 * time.Millisecond
+	// statusRoom is the room for status messages beside the messages asked for.
+	statusRoom = 64
+)
+
+// creditor says how much may be on the way to a receiver.
+type creditor interface {
+	// Credit says how many messages, and how many octets, may be asked for while outstanding messages are on the way
+	// already. Zero: none now; Wake says when to ask again.
+	Credit(outstanding int) (messages, octets int)
+}
+
+// consumer names a consumer of JetStream and what it takes of one pull; 0 is no limit.
+type consumer struct {
+	stream, name string
+	maxBatch     int
+	maxBytes     int
+	maxExpires   time.Duration
+}
+
+// puller asks a consumer for messages as its receiver has credit for.
+type puller struct {
+	b        *Bridge
+	from     consumer
+	credit   creditor
+	room     int // the most messages ever outstanding
+	wake     chan struct{}
+	stop     chan struct{}
+	stopOnce sync.Once
+	done     chan struct{} // closed when the loop has ended
+
+	// Owned by the loop.
+	inbox       string
+	sub         *nats.Subscription
+	messages    chan *nats.Msg
+	outstanding int  // messages asked for that have not come
+	octets      int  // octets asked for that have not come
+	tooLarge    bool // a message waits that is larger than a pull may bring
+	large       bool // a pull without bound in octets is open; it holds a token
+	largest     int  // octets of the largest message lately, where what is returned must come again in order
+	paused      bool // there is no consumer to ask
+	heard       time.Time
+	retryAt     time.Time
+}
+
+// listener is what handles a puller's messages.
+type listener interface {
+	// receive takes one message: a delivery, or a status, which it hands to status.
+	receive(m *nats.Msg)
+	// tick is called at the loop's interval.
+	tick(now time.Time)
+	// silent says that the pull that is open is lost.
+	silent()
+}
+
+func newPuller(b *Bridge, from consumer, room int, c creditor) puller {
+	if from.maxBatch > 0 {
+		room = min(room, from.maxBatch)
+	}
+	return puller{
+		b: b, from: from, credit: c, room: room,
+		wake: make(chan struct{}, 1),
+		stop: make(chan struct{}),
+		done: make(chan struct{}),
+	}
+}
+
+// listen opens an inbox of its own for the pulls from now on.
+func (p *puller) listen() (err error) {
+	p.inbox = nats.NewInbox()
+	p.messages = make(chan *nats.Msg, p.room+statusRoom)
+	p.forget()
+	p.tooLarge, p.retryAt = false, time.Time{}
+	p.sub, err = p.b.cfg.Control.ChanSubscribe(p.inbox, p.messages)
+	return err
+}
+
+// forget gives up the pulls that are open.
+func (p *puller) forget() {
+	p.outstanding, p.octets = 0, 0
+	p.settleLarge()
+}
+
+// loop pulls until stop is closed. The caller calls forget in the end.
+func (p *puller) loop(interval time.Duration, l listener) {
+	ticks := time.NewTicker(interval)
+	defer ticks.Stop()
+	beat := time.NewTicker(pullHeartbeat)
+	defer beat.Stop()
+	p.heard = time.Now()
+	var retry <-chan time.Time
+	for {
+		if wait := time.Until(p.retryAt); wait <= 0 && !p.paused {
+			p.pull()
+		} else if wait > 0 && retry == nil {
+			retry = time.After(wait)
+		}
+		select {
+		case m := <-p.messages:
+			p.heard = time.Now()
+			l.receive(m)
+		case <-p.wake:
+		case <-retry:
+			retry = nil
+		case now := <-ticks.C:
+			l.tick(now)
+		case now := <-beat.C:
+			if p.outstanding > 0 && now.Sub(p.heard) > pullSilence {
+				l.silent()
+			}
+		case <-p.stop:
+			return
+		}
+	}
+}
+
+// Halt ends pulling and does not wait; what is on the way is still delivered. Stop must follow.
+func (p *puller) Halt() { p.stopOnce.Do(func() { close(p.stop) }) }
+
+// Halted is closed when nothing is on the way any more after Halt.
+func (p *puller) Halted() <-chan struct{} { return p.done }
+
+// Wake says that the receiver may have credit again. It does not block.
+func (p *puller) Wake() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// next is the subject of pulls.
+func (p *puller) next() string {
+	return "$JS.API.CONSUMER.MSG.NEXT." + p.from.stream + "." + p.from.name
+}
+
+// pull asks for as much as the receiver has credit for, when little is on the way.
+func (p *puller) pull() {
+	messages, octets := p.credit.Credit(p.outstanding)
+	messages = min(messages, p.room-p.outstanding)
+	if messages <= 0 || p.outstanding > 0 && messages < p.outstanding {
+		return
+	}
+	most := pullBytes
+	if p.from.maxBytes > 0 {
+		most = min(most, p.from.maxBytes)
+	}
+	octets = min(octets-p.octets, most)
+	request := append(make([]byte, 0, 96), `{"batch":`...)
+	switch {
+	case p.tooLarge && p.outstanding == 0:
+		// One message larger than the budget comes alone, and so do few on the whole node.
+		select {
+		case p.b.large <- struct{}{}:
+		default:
+			p.retryAt = time.Now().Add(largeRetry)
+			return
+		}
+		p.large, messages, octets = true, 1, p.from.maxBytes
+	case octets <= 0 || p.tooLarge:
+		return
+	case p.largest > 0:
+		// Only as many as fit: JetStream puts a returned message that fits no pull behind the others.
+		messages = min(messages, max(octets/p.largest, 1))
+	}
+	request = strconv.AppendInt(request, int64(messages), 10)
+	if octets > 0 {
+		request = strconv.AppendInt(append(request, `,"max_bytes":`...), int64(octets), 10)
+	}
+	if p.large {
+		request = append(request, `,"no_wait":true}`...)
+	} else {
+		request = p.appendTimes(request)
+	}
+	if err := p.b.cfg.Control.PublishRequest(p.next(), p.inbox, request); err != nil {
+		p.settleLarge()
+		p.retryAt = time.Now().Add(pullRetry)
+		return
+	}
+	p.outstanding += messages
+	p.octets += octets
+	p.tooLarge = false
+	p.heard = time.Now()
+}
+
+// appendTimes ends the request with how long it may wait and how often the server says that it lives, which JetStream
+// bounds to half of that.
+func (p *puller) appendTimes(request []byte) []byte {
+	expires, beat := pullExpires, pullHeartbeat
+	if most := p.from.maxExpires; most > 0 && most < expires {
+		expires, beat = most, min(beat, most/2)
+	}
+	request = strconv.AppendInt(append(request, `,"expires":`...), int64(expires), 10)
+	request = strconv.AppendInt(append(request, `,"idle_heartbeat":`...), int64(beat), 10)
+	return append(request, '}')
+}
+
+// arrived counts a message that was asked for.
+func (p *puller) arrived(m *nats.Msg) {
+	p.outstanding = max(p.outstanding-1, 0)
+	p.used(m.Size())
+	p.tooLarge = false
+}
+
+// used counts octets of the open pulls as come or given up. A pull whose octets are used up exactly ends without a word
+// from the server, whatever it has left in messages.
+func (p *puller) used(octets int) {
+	p.octets = max(p.octets-octets, 0)
+	if p.octets == 0 && !p.large {
+		p.outstanding = 0
+	}
+	if p.outstanding == 0 {
+		p.octets = 0
+		p.settleLarge()
+	}
+}
+
+func (p *puller) settleLarge() {
+	if p.large {
+		p.large = false
+		<-p.b.large
+	}
+}
+
+// status handles the server's words about a pull. false: the consumer is gone.
+func (p *puller) status(m *nats.Msg) (there bool) {
+	code := m.Header.Get("Status")
+	switch code {
+	case "":
+		p.b.log.Warn("not a delivery", "stream", p.from.stream, "subject", m.Subject)
+		return true
+	case "100":
+		return true // Idle heart-beat.
+	}
+	left, err := strconv.Atoi(m.Header.Get("Nats-Pending-Messages"))
+	if err != nil {
+		left = p.outstanding
+	}
+	octets, err := strconv.Atoi(m.Header.Get("Nats-Pending-Bytes"))
+	if err != nil {
+		octets = p.octets
+	}
+	p.outstanding = max(p.outstanding-left, 0)
+	p.used(octets)
+	switch description := m.Header.Get("Description"); {
+	case code == "404", code == "408", description == "Batch Completed":
+	case description == "Message Size Exceeds MaxBytes":
+		p.tooLarge = true // The other open pulls end too; a new one would only end the same way.
+	case description == "Consumer Deleted", code == "503":
+		p.forget()
+		p.retryAt = time.Now().Add(pullRetry)
+		return false
+	default:
+		p.b.log.Debug("pull refused", "stream", p.from.stream, "code", code, "description", description)
+		p.retryAt = time.Now().Add(pullRetry)
+	}
+	return true
+}

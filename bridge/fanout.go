@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -49,6 +50,8 @@ type fanout struct {
 
 	mu     sync.Mutex
 	topics map[string]*topic // guarded by mu; by subject
+
+	wides atomic.Int32 // NATS subscriptions that begin with a wildcard
 }
 
 // topic is one NATS subscription and its receivers.
@@ -115,7 +118,7 @@ func (b *Bridge) SubscribeTopic(route router.Route, group string, view View, r T
 func (s *TopicSubscription) Close() {
 	if s.t == nil {
 		if s.group != nil {
-			_ = s.group.Unsubscribe() // Fails only when the connection is gone, and then it is done.
+			s.f.unsubscribe(s.group)
 		}
 		return
 	}
@@ -131,7 +134,7 @@ func (s *TopicSubscription) Close() {
 	}
 	s.f.mu.Unlock()
 	if sub != nil {
-		_ = sub.Unsubscribe() // See above.
+		s.f.unsubscribe(sub)
 	}
 }
 
@@ -139,14 +142,29 @@ func (s *TopicSubscription) joinGroup(route router.Route, group string, live fun
 	t := &topic{f: s.f, subject: route.Subject, wide: route.Wide}
 	t.groups.Store(&[]receivers{{view: s.view, list: []TopicReceiver{s.receiver}}})
 	nc, flush := s.f.link(route.Wide)
+	s.f.count(route.Wide, 1)
 	sub, err := nc.QueueSubscribe(route.Subject, group, t.dispatch)
 	if err != nil {
+		s.f.count(route.Wide, -1)
 		live(err)
 		return
 	}
 	_ = sub.SetPendingLimits(-1, topicPendingBytes) // Fails only on a closed subscription.
 	s.group = sub
 	flush.after(live)
+}
+
+// unsubscribe ends a NATS subscription of the fan-out.
+func (f *fanout) unsubscribe(sub *nats.Subscription) {
+	f.count(strings.HasPrefix(sub.Subject, "*") || strings.HasPrefix(sub.Subject, ">"), -1)
+	_ = sub.Unsubscribe() // Fails only when the connection is gone, and then it is done.
+}
+
+// count counts subscriptions that begin with a wildcard.
+func (f *fanout) count(wide bool, n int32) {
+	if wide {
+		f.wides.Add(n)
+	}
 }
 
 func (f *fanout) link(wide bool) (*nats.Conn, *flusher) {
@@ -160,8 +178,10 @@ func (f *fanout) link(wide bool) (*nats.Conn, *flusher) {
 // meanwhile.
 func (t *topic) open() {
 	nc, flush := t.f.link(t.wide)
+	t.f.count(t.wide, 1)
 	sub, err := nc.Subscribe(t.subject, t.dispatch)
 	if err != nil {
+		t.f.count(t.wide, -1)
 		t.opened(err)
 		return
 	}
@@ -171,7 +191,7 @@ func (t *topic) open() {
 	gone := t.gone
 	t.f.mu.Unlock()
 	if gone {
-		_ = sub.Unsubscribe() // See Close.
+		t.f.unsubscribe(sub)
 	}
 	flush.after(t.opened)
 }

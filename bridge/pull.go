@@ -13,6 +13,14 @@ import (
 const (
 	// fetchTimeout bounds a fetch of what is there.
 	fetchTimeout = 2 * time.Second
+	// settleTime and settleQuiet bound how long the end of a pull waits for what the server is sending, and for how
+	// long nothing of it may come.
+	settleTime  = time.Second
+	settleQuiet = 10 * time.Millisecond
+	// overhearTime is how long the word that nobody listens may take.
+	overhearTime = 20 * time.Millisecond
+	// lingerDelay grows with each time that a message comes to a pull that nobody wants.
+	lingerDelay = 20 * time.Millisecond
 	// sendingTime is how long after the last word from the server it may still be sending.
 	sendingTime = time.Second
 )
@@ -95,10 +103,16 @@ func (s *QueueSubscription) run() {
 // silent implements listener: the pull is lost, another is sent.
 func (s *QueueSubscription) silent() { s.forget() }
 
-// leave takes the interest away and waits until the server has sent all that it will send: a plain unsubscribe would
-// strand what is on the way (research: return of held messages).
+// leave ends the open pull without stranding a message. While the server is sending it is let to the end of the pull;
+// else the interest is taken away, and the server forgets the pull.
 func (s *QueueSubscription) leave() {
-	// Drain keeps the subscription's place in the client until the server's last message is in the channel.
+	s.settleDown()
+	if s.outstanding > 0 && s.b.overheard() {
+		s.linger()
+		return
+	}
+	// Drain keeps the subscription's place in the client until the server's last message is in the channel; a plain
+	// unsubscribe would strand what is on the way (research: return of held messages).
 	err := s.sub.Drain()
 	if err == nil {
 		err = s.b.control.wait()
@@ -110,6 +124,67 @@ func (s *QueueSubscription) leave() {
 	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 		s.b.log.Warn("ending a pull failed", "stream", s.from.stream, "err", err)
 	}
+}
+
+// settleDown receives what the server is sending, up to the end of the pull.
+func (s *QueueSubscription) settleDown() {
+	end := time.NewTimer(settleTime)
+	defer end.Stop()
+	for s.outstanding > 0 {
+		quiet := time.NewTimer(settleQuiet)
+		select {
+		case m := <-s.messages:
+			quiet.Stop()
+			s.receive(m)
+		case <-quiet.C:
+			return
+		case <-end.C:
+			quiet.Stop()
+			return
+		}
+	}
+}
+
+// overheard says whether somebody listens to every subject, such as a subscription to /topic/> or a native one to >. Then
+// the server believes that an inbox is wanted when it is not, and what it sends there waits for the ack wait.
+func (b *Bridge) overheard() bool {
+	if b.topics.wides.Load() > 0 {
+		return true
+	}
+	_, err := b.cfg.Control.Request(nats.NewInbox(), nil, overhearTime)
+	return !errors.Is(err, nats.ErrNoResponders)
+}
+
+// linger keeps the inbox until the open pull is over and passes on what comes: back to the queue, and later each time
+// it comes again.
+func (s *QueueSubscription) linger() {
+	sub, messages, outstanding := s.sub, s.messages, s.outstanding
+	s.b.launch(func() {
+		defer sub.Unsubscribe() //nolint:errcheck // fails only when the connection is gone, and then it is done
+		over := time.NewTimer(pullExpires + time.Second)
+		defer over.Stop()
+		for outstanding > 0 {
+			select {
+			case m := <-messages:
+				d, ok := delivery(m)
+				if !ok {
+					left, _ := strconv.Atoi(m.Header.Get("Nats-Pending-Messages")) // Absent in a heart-beat.
+					outstanding -= left
+					continue
+				}
+				outstanding--
+				// Its first way back is immediate: somebody else may wait for it.
+				delay := time.Duration(max(int64(d.Count)-2, 0)) * lingerDelay
+				if err := s.b.Nack(d, min(delay, time.Second)); err != nil {
+					return // NATS is away; it comes back after the ack wait.
+				}
+			case <-over.C:
+				return
+			case <-s.b.stop:
+				return
+			}
+		}
+	})
 }
 
 // receiveAll handles what is in the channel.

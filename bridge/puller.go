@@ -223,6 +223,22 @@ func (p *puller) arrived(m *nats.Msg) {
 	p.tooLarge = false
 }
 
+// unserved is what an ended pull has left. A pull that does not wait ends without saying so: it was for one message.
+func (p *puller) unserved(m *nats.Msg, code string) (messages, octets int) {
+	messages, err := strconv.Atoi(m.Header.Get("Nats-Pending-Messages"))
+	if err == nil {
+		octets, _ = strconv.Atoi(m.Header.Get("Nats-Pending-Bytes")) // 0 where there was no bound.
+		return messages, octets
+	}
+	if code != "404" && code != "408" {
+		return p.outstanding, p.octets
+	}
+	if p.large {
+		return 1, 0
+	}
+	return 0, 0
+}
+
 // used counts octets of the open pulls as come or given up. A pull whose octets are used up exactly ends without a word
 // from the server, whatever it has left in messages.
 func (p *puller) used(octets int) {
@@ -253,14 +269,7 @@ func (p *puller) status(m *nats.Msg) (there bool) {
 	case "100":
 		return true // Idle heart-beat.
 	}
-	left, err := strconv.Atoi(m.Header.Get("Nats-Pending-Messages"))
-	if err != nil {
-		left = p.outstanding
-	}
-	octets, err := strconv.Atoi(m.Header.Get("Nats-Pending-Bytes"))
-	if err != nil {
-		octets = p.octets
-	}
+	left, octets := p.unserved(m, code)
 	p.outstanding = max(p.outstanding-left, 0)
 	p.used(octets)
 	switch description := m.Header.Get("Description"); {

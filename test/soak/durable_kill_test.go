@@ -16,12 +16,12 @@ import (
 
 const (
 	killDestination = "/topic-store/kill/durable"
-	kills           = 4
+	durableKills           = 4
 	// attached is how many connections share the durable subscription.
 	attached = 3
 )
 
-// TestDurableKill kills the server again and again while connections share a durable subscription: nothing receipted is
+// TestDurableKill durableKills the server again and again while connections share a durable subscription: nothing receipted is
 // lost, and no second delivery lacks its mark. The last stop is a clean one: what was acknowledged before it is over.
 func TestDurableKill(t *testing.T) {
 	srv, err := testserver.Launch(t.TempDir())
@@ -30,7 +30,7 @@ func TestDurableKill(t *testing.T) {
 	}
 	defer srv.Kill()
 	l := &ledger{delivered: map[string]int{}, receipted: map[string]bool{}}
-	for round := range kills {
+	for round := range durableKills {
 		l.round(t, srv, round, func() { srv.Kill() })
 		if err := srv.Restart(); err != nil {
 			t.Fatal(err)
@@ -51,7 +51,7 @@ func TestDurableKill(t *testing.T) {
 	}
 	t.Logf("%d messages receipted, %d delivered, %d of them again", len(l.receipted), len(l.delivered), l.again)
 	if l.again == 0 || len(l.receipted) < 100 {
-		t.Error("the kills hit nothing")
+		t.Error("the durableKills hit nothing")
 	}
 	if err := srv.Stop(); err != nil {
 		t.Fatal(err)

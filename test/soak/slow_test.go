@@ -16,7 +16,7 @@ const (
 	// pace is the time between two sends.
 	pace = 4 * time.Millisecond
 	// allowance is by how much a gap may exceed the largest of the idle run.
-	allowance = 100 * time.Millisecond
+	allowance = 100 * time.Millisecond * slowness
 )
 
 // gauge finds the largest gap between arrivals.

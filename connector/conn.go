@@ -33,6 +33,7 @@ type conn struct {
 	wake    chan struct{}  // tells the writer that there is something to do
 	ended   chan struct{}  // closed when the session is over
 	read    deadlineReader
+	stall   stallGuard
 
 	// Owned by the reader.
 	dec       *frame.Decoder
@@ -169,8 +170,9 @@ func (c *conn) finish(receipt string, cause error) {
 	orderly := errors.Is(cause, errDisconnect) || errors.Is(cause, io.EOF) && !c.owesAutos()
 	quiet := !orderly && silent(cause)
 	if quiet {
-		// Nobody reads what is still to be written; the writer must not hold up the return of messages.
-		c.abort()
+		// Nobody reads what is still to be written; the writer must not hold up the return of messages. The socket is
+		// closed after that: who sees its end finds the messages back.
+		c.silence()
 		c.endWriter() // It ends at once, and then what it had is known to be lost.
 	}
 	c.leave()
@@ -286,6 +288,46 @@ func (c *conn) abort() {
 	c.mu.Unlock()
 	c.cut()
 	c.kick()
+}
+
+// silence ends the writer, even in the middle of a write, and leaves the socket open where the transport allows that.
+func (c *conn) silence() {
+	if _, ok := c.net.(interface{ Abort() error }); ok {
+		c.abort()
+		return
+	}
+	c.mu.Lock()
+	c.failed.Store(true)
+	c.mute()
+	c.mu.Unlock()
+	c.stall.stop(c.net)
+	c.kick()
+}
+
+// stallGuard arms the deadline of writes until it is stopped.
+type stallGuard struct {
+	mu      sync.Mutex
+	stopped bool // guarded by mu
+}
+
+func (g *stallGuard) arm(nc net.Conn, stall time.Duration) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.stopped {
+		return net.ErrClosed
+	}
+	if stall == 0 {
+		return nil
+	}
+	return nc.SetWriteDeadline(time.Now().Add(stall))
+}
+
+// stop ends the write that is under way and all further ones.
+func (g *stallGuard) stop(nc net.Conn) {
+	g.mu.Lock()
+	g.stopped = true
+	_ = nc.SetWriteDeadline(time.Unix(1, 0)) // Fails only on a closed socket.
+	g.mu.Unlock()
 }
 
 // cut closes the socket without waiting for anything.

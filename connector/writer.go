@@ -75,10 +75,8 @@ func (c *conn) idle(beat time.Duration, last *time.Time) bool {
 // write writes all of buffers; a socket that accepts nothing for limits.write_stall is an error.
 func (c *conn) write(buffers net.Buffers) error {
 	for {
-		if stall := c.srv.cfg.Limits.WriteStall; stall > 0 {
-			if err := c.net.SetWriteDeadline(time.Now().Add(stall)); err != nil {
-				return err
-			}
+		if err := c.stall.arm(c.net, c.srv.cfg.Limits.WriteStall); err != nil {
+			return err
 		}
 		n, err := buffers.WriteTo(c.net)
 		if err == nil {
@@ -93,7 +91,7 @@ func (c *conn) write(buffers net.Buffers) error {
 // writeFailed ends the writer. A peer that only does not read is cut; one that is gone may have left frames in the
 // socket that still count, so the reader goes on to their end.
 func (c *conn) writeFailed(err error) {
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	if errors.Is(err, os.ErrDeadlineExceeded) && !c.failed.Load() {
 		c.log.Warn("client.slow", "session", c.session, "reason", "limits.write_stall")
 		c.abort()
 		return

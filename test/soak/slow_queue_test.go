@@ -57,10 +57,10 @@ type consumers struct {
 	runs      int
 
 	mu      sync.Mutex
-	closing bool            // guarded by mu
-	gauges  []gauge         // guarded by mu; by consumer, of this run
-	seen    map[string]int  // guarded by mu; deliveries without redelivered:true, by queue and message
-	fault   error           // guarded by mu; the first
+	closing bool           // guarded by mu
+	gauges  []gauge        // guarded by mu; by consumer, of this run
+	seen    map[string]int // guarded by mu; deliveries without redelivered:true, by queue and message
+	fault   error          // guarded by mu; the first
 }
 
 func newConsumers(t *testing.T, srv *testserver.Server) *consumers {

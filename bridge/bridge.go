@@ -2,8 +2,10 @@ package bridge
 
 import (
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -23,10 +25,12 @@ type Config struct {
 	Router *router.Router
 	// Logger receives faults.
 	Logger *slog.Logger
-	// PublishTimeout is how long a stored message may wait for its PubAck.
+	// PublishTimeout is how long a message may wait for NATS to have it.
 	PublishTimeout time.Duration
 	// RequestTimeout bounds how long a STOMP responder may take for a request.
 	RequestTimeout time.Duration
+	// External is set where NATS is not embedded.
+	External *External
 	// Queues configures /queue.
 	Queues QueueConfig
 	// Store configures /topic-store.
@@ -48,6 +52,8 @@ type QueueConfig struct {
 	Marks map[string]uint64
 	// CleanMarks says that Marks comes from a clean stop.
 	CleanMarks bool
+	// ForgetMark, if not nil, takes a stream out of Marks for the next start.
+	ForgetMark func(stream string) error
 }
 
 // Bridge is natstomp's use of one NATS. Its methods are safe for concurrent use.
@@ -65,6 +71,18 @@ type Bridge struct {
 	bound   *bindings
 	batches batchID
 	large   chan struct{} // one token for each pull without bound in octets
+	ids     batchID       // of stored messages
+	api     string        // prefix of the subjects of the JetStream API
+	care    *care
+	places  places
+	gone    losses
+	words   *words
+	counters
+
+	joined      atomic.Uint64 // generation of the control link at Join
+	auditing    atomic.Bool
+	abandoned   chan struct{} // closed by Abandon
+	abandonOnce sync.Once
 
 	requests  *requests
 	addresses *addresses
@@ -76,7 +94,7 @@ type Bridge struct {
 // New returns a Bridge that is not started.
 func New(cfg Config) *Bridge {
 	b := &Bridge{cfg: cfg, log: cfg.Logger, stop: make(chan struct{})}
-	b.data, b.control, b.wide = newFlusher(cfg.Data), newFlusher(cfg.Control), newFlusher(cfg.Wide)
+	b.data, b.control, b.wide = newFlusher(cfg.Data, cfg.PublishTimeout), newFlusher(cfg.Control, cfg.PublishTimeout), newFlusher(cfg.Wide, cfg.PublishTimeout)
 	b.pubs = newReplies(cfg.Data, cfg.PublishTimeout)
 	b.acks = newReplies(cfg.Control, cfg.PublishTimeout)
 	b.large = make(chan struct{}, maxLarge)
@@ -86,11 +104,17 @@ func New(cfg Config) *Bridge {
 	b.addresses = newAddresses(b)
 	b.store = &store{b: b}
 	b.bound = &bindings{b: b}
-	b.batches.prefix = nats.NewInbox()[len(nats.InboxPrefix):] + "-"
+	b.batches.prefix, b.ids.prefix = rand.Text()+"-", rand.Text()+"-"
+	o := cfg.JS.Options()
+	b.api = apiPrefix(o.Domain, o.APIPrefix)
+	b.care = newCare()
+	b.words = &words{b: b}
+	b.abandoned = make(chan struct{})
 	return b
 }
 
-// Start begins to listen for replies and makes the queues that the store holds ready. It returns when they are.
+// Start begins to listen for replies and, with an embedded NATS, makes the queues that the store holds ready. It returns
+// when they are. For an external NATS see Join.
 func (b *Bridge) Start(ctx context.Context) error {
 	for _, r := range []*replies{b.pubs, b.acks} {
 		if err := r.start(); err != nil {
@@ -106,7 +130,11 @@ func (b *Bridge) Start(ctx context.Context) error {
 		return err
 	}
 	for _, f := range []*flusher{b.data, b.control, b.wide} {
-		b.launch(func() { f.run(b.stop) })
+		b.launch(func() { f.run(b) })
+	}
+	b.launch(func() { b.care.run(b) })
+	if b.cfg.External != nil {
+		return nil
 	}
 	if err := b.store.recover(ctx); err != nil {
 		return err
@@ -114,16 +142,13 @@ func (b *Bridge) Start(ctx context.Context) error {
 	return b.queues.recover(ctx)
 }
 
-// Abandon answers everything that waits for NATS with ErrStopped at once.
-func (b *Bridge) Abandon() {
-	for _, r := range []*replies{b.pubs, b.acks} {
-		r.expire(func(expiry) bool { return true }, ErrStopped)
-	}
-}
-
-// Stop ends the Bridge after all subscriptions have ended and returns the marks of its queues for the next start.
+// Stop ends the Bridge after all subscriptions have ended and returns the marks of its queues for the next start, where
+// NATS is embedded.
 func (b *Bridge) Stop(ctx context.Context) map[string]uint64 {
-	marks := b.queues.marks(ctx)
+	var marks map[string]uint64
+	if b.cfg.External == nil {
+		marks = b.queues.marks(ctx)
+	}
 	close(b.stop)
 	b.wg.Wait()
 	b.pubs.stop()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -65,7 +66,10 @@ func (b *Bridge) SendQueue(route router.Route, headers []frame.Header, body []by
 	}
 	size := Size(headers, body)
 	p.window.enter(1, size)
-	b.storeIn(p, p.message(subject, headers, body), func(err error) {
+	if b.cfg.External != nil {
+		body = bytes.Clone(body) // It may have to be sent again.
+	}
+	b.storeIn(p, []*nats.Msg{p.message(subject, headers, body)}, func(err error) {
 		p.window.leave(1, size)
 		done(err)
 	})
@@ -86,13 +90,18 @@ func (b *Bridge) Fits(s Send) error {
 	return nil
 }
 
-// storeIn publishes m to p and reports the PubAck.
-func (b *Bridge) storeIn(p *place, m *nats.Msg, done func(error)) {
-	m.Reply = b.pubs.expect(func(answer *nats.Msg, err error) {
+// storeIn publishes msgs to p, all or none, and reports the PubAck.
+func (b *Bridge) storeIn(p *place, msgs []*nats.Msg, done func(error)) {
+	if b.cfg.External != nil {
+		p.lane.send(msgs, done)
+		return
+	}
+	reply := b.pubs.expect(func(answer *nats.Msg, err error) {
 		if err == nil {
 			err = pubAck(answer)
 		}
 		if errors.Is(err, ErrNoStream) {
+			p.suspect()
 			err = p.gone()
 		}
 		if err != nil {
@@ -100,8 +109,8 @@ func (b *Bridge) storeIn(p *place, m *nats.Msg, done func(error)) {
 		}
 		done(err)
 	})
-	if err := b.publish(m); err != nil {
-		b.pubs.cancel(m.Reply, err)
+	if err := b.publishAll(msgs, reply); err != nil {
+		b.pubs.cancel(reply, err)
 	}
 }
 
@@ -111,7 +120,7 @@ func (b *Bridge) publish(m *nats.Msg) error {
 	if errors.Is(err, nats.ErrMaxPayload) {
 		return ErrTooLarge
 	}
-	return err
+	return linkFault(err)
 }
 
 // SendBatch stores all of sends, which belong to one place (see SamePlace), or none of them (DESIGN section 4.6). done
@@ -137,24 +146,11 @@ func (b *Bridge) SendBatch(sends []Send, done func(error)) {
 		<-p.batches
 		done(err)
 	}
-	id := b.batches.next()
+	msgs := make([]*nats.Msg, len(sends))
 	for i, s := range sends {
-		m := p.message(subjects[i], s.Headers, s.Body)
-		if m.Header == nil {
-			m.Header = make(nats.Header, 3)
-		}
-		m.Header[batchIDHeader] = []string{id}
-		m.Header[batchSequenceHeader] = []string{strconv.Itoa(i + 1)}
-		if i == len(sends)-1 {
-			m.Header[batchCommitHeader] = []string{"1"}
-			b.storeIn(p, m, finish)
-			return
-		}
-		if err := b.publish(m); err != nil {
-			finish(fmt.Errorf("storing in %s: %w", p.stream, err)) // The batch stays without its commit.
-			return
-		}
+		msgs[i] = p.message(subjects[i], s.Headers, s.Body)
 	}
+	b.storeIn(p, msgs, finish)
 }
 
 // placeOf returns the one place of sends, with each one's subject.
@@ -187,11 +183,8 @@ func pubAck(m *nats.Msg) error {
 		return nil
 	}
 	var ack struct {
-		Error *struct {
-			Code        int    `json:"err_code"`
-			Description string `json:"description"`
-		} `json:"error"`
-		Stream string `json:"stream"`
+		Error  *apiError `json:"error"`
+		Stream string    `json:"stream"`
 	}
 	if err := json.Unmarshal(m.Data, &ack); err != nil {
 		return fmt.Errorf("reading a PubAck: %w", err)
@@ -209,5 +202,36 @@ func pubAck(m *nats.Msg) error {
 	case ack.Error.Code == errNoBatches:
 		return ErrNoBatch
 	}
-	return fmt.Errorf("%s (%d)", ack.Error.Description, ack.Error.Code)
+	return ack.Error
+}
+
+// apiError is JetStream's refusal of a publish.
+type apiError struct {
+	Status      int    `json:"code"`
+	Code        int    `json:"err_code"`
+	Description string `json:"description"`
+}
+
+func (e *apiError) Error() string { return fmt.Sprintf("%s (%d)", e.Description, e.Code) }
+
+// refused says whether err is JetStream's refusal with one of the codes.
+func refused(err error, codes ...int) bool {
+	var e *apiError
+	return errors.As(err, &e) && slices.Contains(codes, e.Code)
+}
+
+// ackSequence is the sequence that a PubAck tells, 0 if none is found.
+func ackSequence(ack []byte) (sequence uint64) {
+	const key = `"seq":`
+	i := bytes.Index(ack, []byte(key))
+	if i < 0 {
+		return 0
+	}
+	for _, digit := range ack[i+len(key):] {
+		if digit < '0' || digit > '9' {
+			break
+		}
+		sequence = sequence*10 + uint64(digit-'0')
+	}
+	return sequence
 }

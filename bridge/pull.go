@@ -3,6 +3,8 @@ package bridge
 import (
 	"errors"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -21,6 +23,8 @@ const (
 	overhearTime = 20 * time.Millisecond
 	// lingerDelay grows with each time that a message comes to a pull that nobody wants.
 	lingerDelay = 20 * time.Millisecond
+	// leaveTimeout bounds each wait for the server at the end of a subscription.
+	leaveTimeout = 3 * time.Second
 	// sendingTime is how long after the last word from the server it may still be sending.
 	sendingTime = time.Second
 )
@@ -34,7 +38,7 @@ type QueueReceiver interface {
 	// Held is called regularly: it returns the messages that the client holds and may hold on, and takes out
 	// those that it held too long.
 	Held(now time.Time) (keep, expired []Delivery)
-	// Lost says that the subscription can deliver no more.
+	// Lost says, once, that the subscription can deliver no more.
 	Lost(err error)
 }
 
@@ -46,6 +50,9 @@ type QueueSubscription struct {
 	view     View
 	receiver QueueReceiver
 	hold     Hold
+
+	doubted atomic.Bool // somebody looks whether the consumer is there
+	lost    sync.Once
 
 	// Owned by run.
 	kept    time.Time
@@ -74,12 +81,28 @@ func (b *Bridge) SubscribeQueue(route router.Route, view View, room int, hold Ho
 // share starts to pull from a durable.
 func (b *Bridge) share(d *durable, view View, room int, hold Hold, r QueueReceiver) (*QueueSubscription, error) {
 	hold.Check = min(hold.Check, d.ackWait/3)
-	s := &QueueSubscription{puller: newPuller(b, d.consumer, room, r), d: d, view: view, receiver: r, hold: hold}
+	s := &QueueSubscription{puller: newPuller(d.place, d.consumer, room, markedCredit{d.place, r}), d: d, view: view, receiver: r, hold: hold}
 	if err := s.listen(); err != nil {
 		return nil, err
 	}
+	d.place.follow(s)
 	b.launch(s.run)
 	return s, nil
+}
+
+// markedCredit gives credit only while it is known which messages may have been delivered before.
+type markedCredit struct {
+	p *place
+	creditor
+}
+
+// Credit implements creditor.
+func (c markedCredit) Credit(outstanding int) (messages, octets int) {
+	if !c.p.marked() {
+		c.p.remark()
+		return 0, 0
+	}
+	return c.creditor.Credit(outstanding)
 }
 
 // Stop ends pulling, after the receiver has begun to refuse. It returns when every message that the server sent to this
@@ -88,6 +111,7 @@ func (b *Bridge) share(d *durable, view View, room int, hold Hold, r QueueReceiv
 func (s *QueueSubscription) Stop(held func() []Delivery) {
 	s.Halt()
 	<-s.done
+	s.place.unfollow(s)
 	if err := s.b.GiveBack(append(held(), s.refused...)); err != nil {
 		s.b.log.Warn("returning messages failed; they come back after the ack wait", "stream", s.from.stream, "err", err)
 	}
@@ -100,12 +124,51 @@ func (s *QueueSubscription) run() {
 	s.forget()
 }
 
-// silent implements listener: the pull is lost, another is sent.
-func (s *QueueSubscription) silent() { s.forget() }
+// silent implements listener. The pull may be lost, or still be answered by a server that knows nothing of the change: a
+// new inbox tells both apart, so that no more comes than there is credit for.
+func (s *QueueSubscription) silent() {
+	s.forget()
+	inbox := s.b.cfg.Control.NewInbox()
+	sub, err := s.b.cfg.Control.ChanSubscribe(inbox, s.messages)
+	if err != nil {
+		s.b.log.Debug("no new inbox", "stream", s.from.stream, "err", err)
+		return
+	}
+	_ = s.sub.Drain() // Not Unsubscribe: what is on the way still comes. It fails only when the connection is gone.
+	s.inbox, s.sub = inbox, sub
+}
+
+// removed implements follower.
+func (s *QueueSubscription) removed(err error) { s.lost.Do(func() { s.receiver.Lost(err) }) }
+
+// doubt looks, in the background, whether the consumer is there.
+func (s *QueueSubscription) doubt() {
+	if !s.doubted.CompareAndSwap(false, true) {
+		return
+	}
+	s.b.launch(func() {
+		defer s.Wake()
+		defer s.doubted.Store(false)
+		err := s.d.verify()
+		switch {
+		case err == nil:
+		case errors.Is(err, s.d.gone()):
+			s.removed(err)
+		default:
+			s.b.log.Debug("a consumer could not be looked at", "stream", s.from.stream, "err", err)
+			s.b.pause(pullRetry)
+		}
+	})
+}
 
 // leave ends the open pull without stranding a message. While the server is sending it is let to the end of the pull;
 // else the interest is taken away, and the server forgets the pull.
 func (s *QueueSubscription) leave() {
+	if !s.b.cfg.Control.IsConnected() {
+		_ = s.sub.Unsubscribe() // Nothing is on the way over a link that is down.
+		s.receiveAll()
+		return
+	}
 	s.settleDown()
 	if s.outstanding > 0 && s.b.overheard() {
 		s.linger()
@@ -115,7 +178,7 @@ func (s *QueueSubscription) leave() {
 	// unsubscribe would strand what is on the way (research: return of held messages).
 	err := s.sub.Drain()
 	if err == nil {
-		err = s.b.control.wait()
+		err = s.b.control.wait(leaveTimeout)
 	}
 	s.receiveAll()
 	if err == nil && s.outstanding > 0 {
@@ -151,7 +214,7 @@ func (b *Bridge) overheard() bool {
 	if b.topics.wides.Load() > 0 {
 		return true
 	}
-	_, err := b.cfg.Control.Request(nats.NewInbox(), nil, overhearTime)
+	_, err := b.cfg.Control.Request(b.cfg.Control.NewInbox(), nil, overhearTime)
 	return !errors.Is(err, nats.ErrNoResponders)
 }
 
@@ -202,7 +265,7 @@ func (s *QueueSubscription) receiveAll() {
 // cancel makes the server forget the pull that is open. Where it notices the missing interest only at a message given
 // back, it puts that message behind the others. Asking for the consumer's state makes it look.
 func (s *QueueSubscription) cancel() error {
-	_, err := s.b.cfg.Control.Request("$JS.API.CONSUMER.INFO."+s.from.stream+"."+s.from.name, nil, fetchTimeout)
+	_, err := s.b.cfg.Control.Request(s.b.api+"CONSUMER.INFO."+s.from.stream+"."+s.from.name, nil, fetchTimeout)
 	if err == nil && time.Since(s.heard) < sendingTime {
 		err = s.collect()
 	}
@@ -221,7 +284,7 @@ func (s *QueueSubscription) collect() error {
 
 // fetch takes up to so many messages that are there now, to be given back.
 func (s *QueueSubscription) fetch(messages int) error {
-	inbox := nats.NewInbox()
+	inbox := s.b.cfg.Control.NewInbox()
 	got := make(chan *nats.Msg, messages+1)
 	sub, err := s.b.cfg.Control.ChanSubscribe(inbox, got)
 	if err != nil {
@@ -254,7 +317,7 @@ func (s *QueueSubscription) receive(m *nats.Msg) {
 	meta, err := m.Metadata()
 	if err != nil {
 		if !s.status(m) {
-			s.receiver.Lost(s.d.gone())
+			s.doubt()
 		}
 		return
 	}
@@ -270,7 +333,7 @@ func (s *QueueSubscription) receive(m *nats.Msg) {
 	}
 	s.largest = max(m.Size(), s.largest-s.largest/32)
 	x := extras{
-		redelivered: meta.NumDelivered > 1 || meta.Sequence.Stream <= s.d.mark,
+		redelivered: meta.NumDelivered > 1 || meta.Sequence.Stream <= s.place.mark.sequence(),
 		count:       meta.NumDelivered,
 		seq:         meta.Sequence.Stream,
 		timestamp:   meta.Timestamp.UnixMilli(),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -45,23 +46,26 @@ type queue struct {
 	subject string
 	durable *durable
 
-	ready chan struct{} // closed when the making is over
-	err   error         // set before ready is closed
+	ready  chan struct{} // closed when the making is over
+	err    error         // set before ready is closed
+	listed bool          // set before ready is closed; the stream was seen, the durable was not looked for
 }
 
 func newQueues(b *Bridge) *queues {
 	return &queues{b: b, known: make(map[string]*queue)}
 }
 
-func newQueue(channel, subject string) *queue {
-	stream := QueueStream(channel)
-	return &queue{
-		place:   newPlace(stream),
+func (qs *queues) newQueue(channel, subject string) *queue {
+	p := newPlace(qs.b, QueueStream(channel))
+	q := &queue{
+		place:   p,
 		channel: channel,
 		subject: subject,
-		durable: &durable{consumer: consumer{stream: stream, name: durableName}, ackWait: ackWait},
+		durable: &durable{consumer: consumer{stream: p.stream, name: durableName}, place: p, ackWait: ackWait},
 		ready:   make(chan struct{}),
 	}
+	q.durable.remake = func(ctx context.Context) error { return qs.remake(ctx, q) }
+	return q
 }
 
 // EnsureQueue makes the queue of a route exist, with its durable. It blocks while this takes.
@@ -74,24 +78,35 @@ func (b *Bridge) EnsureQueue(route router.Route) error {
 // others wait for it.
 func (qs *queues) get(route router.Route) (*queue, error) {
 	qs.mu.Lock()
-	q, ok := qs.known[route.Channel]
-	if ok {
+	old, ok := qs.known[route.Channel]
+	if qs.b.gone.any.Load() && qs.b.gone.has(QueueStream(route.Channel)) {
 		qs.mu.Unlock()
-		<-q.ready
-		return q, q.err
+		return nil, ErrNoStream
 	}
-	if limit := qs.b.cfg.Queues.Limit; limit > 0 && len(qs.known) >= limit {
+	if ok && !old.isListed() {
+		qs.mu.Unlock()
+		<-old.ready
+		return old, old.err
+	}
+	if limit := qs.b.cfg.Queues.Limit; !ok && limit > 0 && len(qs.known) >= limit {
 		qs.mu.Unlock()
 		return nil, fmt.Errorf("%w: %d", ErrQueueLimit, limit)
 	}
-	q = newQueue(route.Channel, route.Subject)
+	q := qs.newQueue(route.Channel, route.Subject)
 	qs.known[route.Channel] = q
 	qs.mu.Unlock()
 
-	q.err = qs.create(q)
+	if ok {
+		q.err = qs.adopt(q)
+	} else {
+		q.err = qs.create(q)
+	}
 	if q.err != nil {
 		qs.mu.Lock()
 		delete(qs.known, route.Channel)
+		if ok {
+			qs.known[route.Channel] = old
+		}
 		qs.mu.Unlock()
 	}
 	close(q.ready)
@@ -99,19 +114,23 @@ func (qs *queues) get(route router.Route) (*queue, error) {
 }
 
 func (qs *queues) create(q *queue) error {
-	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
-	defer cancel()
-	_, err := qs.b.cfg.JS.CreateStream(ctx, qs.streamConfig(q))
-	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-		err = qs.owned(ctx, q)
+	if qs.b.cfg.External != nil {
+		return qs.createShared(q)
 	}
-	if err != nil {
-		return fmt.Errorf("creating stream %s: %w", q.stream, err)
-	}
-	if _, err := qs.b.cfg.JS.CreateOrUpdateConsumer(ctx, q.stream, consumerConfig(q)); err != nil {
-		return fmt.Errorf("creating the durable of %s: %w", q.stream, err)
-	}
-	return nil
+	return qs.b.persist(func(ctx context.Context) error {
+		_, err := qs.b.cfg.JS.CreateStream(ctx, qs.streamConfig(q))
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			err = qs.owned(ctx, q)
+		}
+		if err != nil {
+			return fmt.Errorf("creating stream %s: %w", q.stream, err)
+		}
+		if _, err := qs.b.cfg.JS.CreateOrUpdateConsumer(ctx, q.stream, qs.consumerConfig(q)); err != nil {
+			return fmt.Errorf("creating the durable of %s: %w", q.stream, err)
+		}
+		qs.b.places.put(q.place)
+		return nil
+	})
 }
 
 // owned says whether the stream that has the name of q's is q's: names hold 32 bits of a hash only, and anybody may make
@@ -134,6 +153,7 @@ func (qs *queues) streamConfig(q *queue) jetstream.StreamConfig {
 	}
 	return jetstream.StreamConfig{
 		Name:               q.stream,
+		Replicas:           qs.b.replicas(),
 		Description:        "natstomp queue " + q.channel,
 		Subjects:           []string{q.subject},
 		Retention:          jetstream.WorkQueuePolicy,
@@ -147,9 +167,10 @@ func (qs *queues) streamConfig(q *queue) jetstream.StreamConfig {
 	}
 }
 
-// consumerConfig is the shared durable. Its state is in memory: JetStream writes delivery counts of a file late, so the
-// mark must speak for what was before a restart anyway (DESIGN section 4.3).
-func consumerConfig(q *queue) jetstream.ConsumerConfig {
+// consumerConfig is the shared durable. On the embedded server its state is in memory: JetStream writes delivery counts
+// of a file late, so the mark must speak for what was before a restart anyway (DESIGN section 4.3). On an external NATS
+// it is kept as the stream is.
+func (qs *queues) consumerConfig(q *queue) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
 		Durable:       durableName,
 		FilterSubject: q.subject,
@@ -158,36 +179,55 @@ func consumerConfig(q *queue) jetstream.ConsumerConfig {
 		MaxDeliver:    -1,
 		MaxAckPending: -1,
 		MaxWaiting:    maxWaiting,
-		MemoryStorage: true,
+		MemoryStorage: qs.b.cfg.External == nil,
 	}
 }
 
 // recover finds the queues of the store and makes their durables anew.
 func (qs *queues) recover(ctx context.Context) error {
+	missing := maps.Clone(qs.b.cfg.Queues.Marks)
 	list := qs.b.cfg.JS.ListStreams(ctx)
 	for info := range list.Info() {
-		channel := info.Config.Metadata[channelKey]
-		if channel == "" || !strings.HasPrefix(info.Config.Name, queueStreamPrefix) {
+		delete(missing, info.Config.Name)
+		q, ok := qs.queueOf(info.Config)
+		if !ok {
 			continue
 		}
-		route, err := qs.b.cfg.Router.Parse("/queue/"+channel, router.Send)
-		if err != nil || QueueStream(channel) != info.Config.Name {
-			continue // Somebody's copy of one of our streams.
-		}
-		q := newQueue(channel, route.Subject)
-		q.durable.mark = qs.markOf(info)
+		q.mark.set(qs.markOf(info))
 		if err := qs.revive(ctx, q, info.Config); err != nil {
 			return err
 		}
-		close(q.ready)
-		qs.mu.Lock()
-		qs.known[channel] = q
-		qs.mu.Unlock()
+		qs.add(q)
 	}
 	if err := list.Err(); err != nil {
 		return fmt.Errorf("listing the queues: %w", err)
 	}
+	for stream := range missing {
+		qs.b.miss(stream, "the store had it when it was stopped last")
+	}
 	return nil
+}
+
+// queueOf is the queue whose stream that is; false if it is none.
+func (qs *queues) queueOf(stream jetstream.StreamConfig) (*queue, bool) {
+	channel := stream.Metadata[channelKey]
+	if channel == "" || !strings.HasPrefix(stream.Name, queueStreamPrefix) {
+		return nil, false
+	}
+	route, err := qs.b.cfg.Router.Parse("/queue/"+channel, router.Send)
+	if err != nil || QueueStream(channel) != stream.Name {
+		return nil, false // Somebody's copy of one of our streams.
+	}
+	return qs.newQueue(channel, route.Subject), true
+}
+
+// add makes a queue known that is there.
+func (qs *queues) add(q *queue) {
+	qs.b.places.put(q.place)
+	close(q.ready)
+	qs.mu.Lock()
+	qs.known[q.channel] = q
+	qs.mu.Unlock()
 }
 
 func (qs *queues) markOf(info *jetstream.StreamInfo) uint64 {
@@ -211,7 +251,7 @@ func (qs *queues) revive(ctx context.Context, q *queue, have jetstream.StreamCon
 	if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return fmt.Errorf("removing the old durable of %s: %w", q.stream, err)
 	}
-	if _, err := qs.b.cfg.JS.CreateConsumer(ctx, q.stream, consumerConfig(q)); err != nil {
+	if _, err := qs.b.cfg.JS.CreateConsumer(ctx, q.stream, qs.consumerConfig(q)); err != nil {
 		return fmt.Errorf("creating the durable of %s: %w", q.stream, err)
 	}
 	return nil
@@ -229,7 +269,7 @@ func (qs *queues) marks(ctx context.Context) map[string]uint64 {
 	marks := make(map[string]uint64, len(list))
 	for _, q := range list {
 		<-q.ready
-		if q.err != nil {
+		if q.err != nil || qs.b.gone.has(q.stream) {
 			continue
 		}
 		// Paused first: native readers of the durable must get nothing that the mark does not cover.
@@ -242,7 +282,7 @@ func (qs *queues) marks(ctx context.Context) map[string]uint64 {
 			qs.b.log.Warn("queue's mark is unknown", "stream", q.stream, "err", err)
 			continue
 		}
-		marks[q.stream] = max(q.durable.mark, c.CachedInfo().Delivered.Stream)
+		marks[q.stream] = max(q.mark.sequence(), c.CachedInfo().Delivered.Stream)
 	}
 	return marks
 }

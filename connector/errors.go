@@ -81,6 +81,10 @@ func clientError(err error) (e *ClientError, ok bool) {
 		return refuse("no more queues can be created: limits.queues is reached"), true
 	case errors.Is(err, bridge.ErrQueueName):
 		return refuse("the queue cannot be made: its stream's name is taken, choose another channel"), true
+	case errors.Is(err, bridge.ErrDenied):
+		return refuse("the NATS server does not let natstomp use this destination"), true
+	case errors.Is(err, bridge.ErrNoRoom):
+		return refuse("NATS has no room for one more queue: each reserves queues.max_bytes"), true
 	case errors.Is(err, bridge.ErrNoStream):
 		return refuse("the queue was removed from NATS"), true
 	case errors.Is(err, bridge.ErrNoDurable):
@@ -109,6 +113,8 @@ func clientError(err error) (e *ClientError, ok bool) {
 		return refuse("message with its headers is larger than NATS takes (max_payload)"), true
 	case errors.Is(err, bridge.ErrAddress):
 		return refuse("destination is no reply address: only the reply-to of a MESSAGE can be answered"), true
+	case errors.Is(err, bridge.ErrStopped):
+		return errShutdown, true
 	case errors.Is(err, broker.ErrNotReady):
 		return refuse("NATS is not available, try again later"), true
 	}

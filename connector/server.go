@@ -37,6 +37,9 @@ type Server struct {
 
 	live      atomic.Bool // started
 	stopping  atomic.Bool
+	joined    atomic.Bool   // NATS was found to have what is needed
+	maxBody   atomic.Int64  // limits.body, or less where NATS takes less
+	stop      chan struct{} // closed by Shutdown
 	lateAcks  atomic.Uint64 // ACKs of messages that were held too long
 	slowDrops atomic.Uint64 // topic messages not delivered for limits.pending_bytes
 
@@ -67,7 +70,9 @@ func New(cfg Config) (*Server, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Server{cfg: cfg, log: log, router: r, conns: make(map[*conn]struct{})}, nil
+	s := &Server{cfg: cfg, log: log, router: r, stop: make(chan struct{}), conns: make(map[*conn]struct{})}
+	s.maxBody.Store(int64(cfg.Limits.Body))
+	return s, nil
 }
 
 // Start starts NATS, then the listeners, and returns when clients can connect. After an error nothing is left running.
@@ -112,6 +117,7 @@ func (s *Server) startBridge(ctx context.Context) error {
 		Logger:         s.log,
 		PublishTimeout: s.cfg.NATS.PublishTimeout,
 		RequestTimeout: s.cfg.RPC.Timeout,
+		External:       external(b),
 		Queues: bridge.QueueConfig{
 			Limit:       s.cfg.Limits.Queues,
 			MaxBytes:    int64(s.cfg.Queues.MaxBytes),
@@ -119,6 +125,7 @@ func (s *Server) startBridge(ctx context.Context) error {
 			Storage:     b.Storage(),
 			Marks:       marks.Delivered,
 			CleanMarks:  marks.Clean,
+			ForgetMark:  b.ForgetMark,
 		},
 		Store: bridge.StoreConfig{
 			MaxAge:   s.cfg.Store.MaxAge,
@@ -127,31 +134,14 @@ func (s *Server) startBridge(ctx context.Context) error {
 			Durables: s.cfg.Limits.Durables,
 		},
 	})
-	if err := s.bridge.Start(ctx); err != nil {
+	err = s.bridge.Start(ctx)
+	if err == nil {
+		err = s.join(ctx)
+	}
+	if err != nil {
 		return errors.Join(err, s.stopBridge(ctx))
 	}
-	for _, destination := range s.cfg.Queues.Declare {
-		if err := s.declare(destination); err != nil {
-			return errors.Join(err, s.stopBridge(ctx))
-		}
-	}
 	return nil
-}
-
-// declare makes a queue of queues.declare, given as a destination or as a channel.
-func (s *Server) declare(name string) error {
-	destination := name
-	if !strings.HasPrefix(name, "/") {
-		destination = "/queue/" + name
-	}
-	route, err := s.router.Parse(destination, router.Send)
-	if err != nil {
-		return fmt.Errorf("queues.declare: %w", err)
-	}
-	if route.Pattern != router.Queues {
-		return fmt.Errorf("queues.declare: %s is not a queue", name)
-	}
-	return s.bridge.EnsureQueue(route)
 }
 
 func (s *Server) stopBridge(ctx context.Context) error {
@@ -162,27 +152,26 @@ func (s *Server) stopBridge(ctx context.Context) error {
 // running says whether clients may be admitted.
 func (s *Server) running() bool { return s.live.Load() && !s.stopping.Load() }
 
-// Ready returns nil when clients can be served, else why not.
-func (s *Server) Ready() error {
-	if s.stopping.Load() {
-		return errStopping
-	}
-	return s.broker.Ready()
-}
-
 // Status tells what runs where. Call it after Start.
 func (s *Server) Status() Status {
 	skipped, _ := s.cfg.Unbuilt()
 	st := Status{
 		NATS: NATSStatus{
-			Mode:          "embedded",
+			Mode:          s.mode(),
 			ServerVersion: s.broker.ServerVersion(),
+			ServerName:    s.broker.ServerName(),
+			Cluster:       s.broker.ClusterName(),
+			Address:       s.broker.Address(),
+			Replicas:      s.broker.Replicas(),
 			ClientAddress: s.broker.ClientAddress(),
 			StoreDir:      s.broker.StoreDir(),
 		},
 		Durability: s.broker.Durability(),
 		AuthMode:   s.cfg.Auth.Mode,
 		Skipped:    skipped,
+	}
+	if err := s.Ready(); err != nil {
+		st.NotReady = err.Error()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,8 +186,10 @@ func (s *Server) Status() Status {
 // any case. It must follow a successful Start, once.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
+	close(s.stop)
 	s.closeListeners("tcp", "ws") // The admin listener stays, so that readiness can be asked.
-	s.haltPulls()                 // First, so that nothing given back goes to another session of this server.
+	defer s.giveUpNATS().Stop()
+	s.haltPulls() // First, so that nothing given back goes to another session of this server.
 	s.mu.Lock()
 	for c := range s.conns {
 		c.shutdown()
@@ -269,7 +260,7 @@ func (s *Server) handshakeLimits() frame.Limits {
 		Headers:    l.Headers,
 		HeaderLine: int(l.HeaderLine),
 		Passcode:   int(l.Passcode),
-		Body:       int(l.Body),
+		Body:       int(s.maxBody.Load()),
 		Frame:      int(l.FrameBeforeConnect),
 	}
 }

@@ -152,13 +152,16 @@ func (c *conn) commit(f *frame.Frame) error {
 		settled(err)
 		return nil
 	}
+	group := newJoin(len(p.unstored), settled)
+	var failed error
 	for _, s := range p.unstored {
-		if err := c.publish(s.Route, sendFrame(s)); err != nil {
-			settled(err)
-			return nil
+		if failed == nil {
+			failed = c.publish(s.Route, sendFrame(s), group.one)
+		}
+		if failed != nil {
+			group.one(failed)
 		}
 	}
-	c.srv.bridge.AfterPublish(settled)
 	return nil
 }
 

@@ -78,7 +78,7 @@ func newRoot(p process) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
 	root.SetFlagErrorFunc(usageOf)
-	root.AddCommand(newServe(p), newCheckConfig(p), newVersion(p))
+	root.AddCommand(newServe(p), newCheckConfig(p), newQueues(p), newVersion(p))
 	return root
 }
 

@@ -1,0 +1,274 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natstomp/natstomp/router"
+)
+
+// Join looks for the queues that an external NATS has. It changes nothing there, and may be called again after an
+// error. With an embedded NATS it does nothing.
+func (b *Bridge) Join(ctx context.Context) error {
+	if b.cfg.External == nil {
+		return nil
+	}
+	probe, err := b.cfg.Router.Parse("/queue/x", router.Send)
+	if err != nil {
+		return err
+	}
+	filter := probe.Subject[:len(probe.Subject)-1] + ">"
+	list := b.cfg.JS.ListStreams(ctx, jetstream.WithStreamListSubject(filter))
+	for info := range list.Info() {
+		if q, ok := b.queues.queueOf(info.Config); ok {
+			q.listed = true
+			b.queues.list(q)
+		}
+	}
+	if err := list.Err(); err != nil {
+		return fmt.Errorf("listing the queues: %w", err)
+	}
+	b.joined.Store(b.controlGeneration())
+	return nil
+}
+
+// list makes a queue known whose stream was seen, unless it is known better.
+func (qs *queues) list(q *queue) {
+	close(q.ready)
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if _, ok := qs.known[q.channel]; !ok {
+		qs.known[q.channel] = q
+	}
+}
+
+// createShared makes a queue on an external NATS, where other nodes, and other programs, may do the same at the same
+// time or have done it before with other settings. What exists is taken as it is.
+func (qs *queues) createShared(q *queue) error {
+	return qs.b.persist(func(ctx context.Context) error {
+		_, err := qs.b.cfg.JS.CreateStream(ctx, qs.streamConfig(q))
+		if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			return fmt.Errorf("creating stream %s: %w", q.stream, roomFault(err))
+		}
+		return qs.settle(ctx, q)
+	})
+}
+
+// adopt takes a queue whose stream was seen before, and is not to be made if it is gone.
+func (qs *queues) adopt(q *queue) error {
+	err := qs.b.persist(func(ctx context.Context) error { return qs.settle(ctx, q) })
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		q.suspect()
+		return fmt.Errorf("%s: %w", q.stream, ErrNoStream)
+	}
+	return err
+}
+
+// settle makes sure that the stream can be a queue, and that the durable is there.
+func (qs *queues) settle(ctx context.Context, q *queue) error {
+	info, err := qs.b.info(ctx, q.stream)
+	if err != nil {
+		return fmt.Errorf("looking at stream %s: %w", q.stream, err)
+	}
+	have := info.Config
+	if channel := have.Metadata[channelKey]; !slices.Contains(have.Subjects, q.subject) || channel != "" && channel != q.channel {
+		return fmt.Errorf("%w: %s belongs to %q", ErrQueueName, q.stream, channel)
+	}
+	if have.Retention != jetstream.WorkQueuePolicy {
+		return fmt.Errorf("%w: %s is no work queue", ErrQueueName, q.stream)
+	}
+	if err := qs.b.enable(ctx, have); err != nil {
+		return err
+	}
+	if want := qs.b.replicas(); have.Replicas < want {
+		qs.b.log.Warn("a queue has fewer replicas than new ones get", "stream", q.stream, "replicas", have.Replicas, "new", want)
+	}
+	_, err = qs.b.cfg.JS.CreateConsumer(ctx, q.stream, qs.consumerConfig(q))
+	if errors.Is(err, jetstream.ErrConsumerExists) {
+		err = qs.usable(ctx, q)
+	}
+	if err != nil {
+		return fmt.Errorf("creating the durable of %s: %w", q.stream, err)
+	}
+	q.found(info)
+	return nil
+}
+
+// enable switches on what natstomp needs of a stream. Every node wants the same of these, so updates do not fight.
+func (b *Bridge) enable(ctx context.Context, have jetstream.StreamConfig) error {
+	if have.AllowMsgTTL && have.AllowAtomicPublish {
+		return nil
+	}
+	have.AllowMsgTTL, have.AllowAtomicPublish = true, true
+	if _, err := b.cfg.JS.UpdateStream(ctx, have); err != nil {
+		return fmt.Errorf("updating stream %s: %w", have.Name, err)
+	}
+	return nil
+}
+
+// usable says whether a durable that was made differently will do.
+func (qs *queues) usable(ctx context.Context, q *queue) error {
+	c, err := qs.b.cfg.JS.Consumer(ctx, q.stream, durableName)
+	if err != nil {
+		return err
+	}
+	have := c.CachedInfo().Config
+	if have.AckPolicy != jetstream.AckExplicitPolicy || have.FilterSubject != "" && have.FilterSubject != q.subject {
+		return fmt.Errorf("consumer %s exists and is none of natstomp: it wants explicit acks and the filter %s", durableName, q.subject)
+	}
+	return nil
+}
+
+// remake makes the durable of a queue that somebody has deleted. Its stream has all messages.
+func (qs *queues) remake(ctx context.Context, q *queue) error {
+	info, err := qs.b.info(ctx, q.stream)
+	if err != nil {
+		return err
+	}
+	qs.b.log.Warn("the durable of a queue was deleted and is made anew", "stream", q.stream)
+	q.mark.set(info.State.LastSeq)
+	_, err = qs.b.cfg.JS.CreateOrUpdateConsumer(ctx, q.stream, qs.consumerConfig(q))
+	return err
+}
+
+// drop forgets the queue of a stream.
+func (qs *queues) drop(stream string) {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	maps.DeleteFunc(qs.known, func(_ string, q *queue) bool { return q.stream == stream })
+}
+
+func (q *queue) isReady() bool {
+	select {
+	case <-q.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// isListed says that only the stream of q was seen so far.
+func (q *queue) isListed() bool { return q.isReady() && q.listed }
+
+// replicas is how many copies a new stream has; 0 is the server's default.
+func (b *Bridge) replicas() int {
+	if b.cfg.External == nil {
+		return 0
+	}
+	return b.cfg.External.Replicas()
+}
+
+// persist makes calls of the JetStream API, in f. On an external NATS it tries again, as long as that is away or busy
+// with itself, up to the publish timeout.
+func (b *Bridge) persist(f func(context.Context) error) error {
+	if b.cfg.External == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+		defer cancel()
+		return f(ctx)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), b.cfg.PublishTimeout)
+	defer cancel()
+	for pause := retryLeast / 2; ; pause = min(2*pause, retryMost) {
+		err := b.attempt(ctx, f)
+		if err == nil || !awayFor(err) || b.ending() {
+			return err
+		}
+		b.log.Debug("NATS does not do yet what is asked", "err", err)
+		b.pause(pause)
+		if ctx.Err() != nil {
+			b.log.Warn("NATS did not do in time what was asked", "err", err)
+			return fmt.Errorf("%w: %s", ErrTimeout, err.Error())
+		}
+	}
+}
+
+// attempt is one call of f. It does not begin while the link is down, and ends early where an answer was lost.
+func (b *Bridge) attempt(ctx context.Context, f func(context.Context) error) error {
+	if !b.cfg.Control.IsConnected() {
+		return nats.ErrDisconnected
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	generation := b.controlGeneration()
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		tick := time.NewTicker(careInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+			if b.controlGeneration() != generation || b.ending() {
+				cancel() // No answer comes any more.
+				return
+			}
+		}
+	}()
+	err := f(ctx)
+	cancel()
+	<-watched
+	if err != nil && b.controlGeneration() != generation {
+		return nats.ErrDisconnected
+	}
+	return err
+}
+
+// ErrNoRoom says that NATS cannot reserve the storage of one more stream.
+var ErrNoRoom = errors.New("no room for another stream")
+
+// Codes by which JetStream refuses a stream for its size.
+var noRoomCodes = []jetstream.ErrorCode{10002, 10028, 10047, 10122}
+
+// roomFault is err, with ErrNoRoom where it says that.
+func roomFault(err error) error {
+	var api *jetstream.APIError
+	if errors.As(err, &api) && (slices.Contains(noRoomCodes, api.ErrorCode) ||
+		api.ErrorCode == codeNoPeers && strings.Contains(api.Description, "insufficient storage")) {
+		return fmt.Errorf("%w: %w", ErrNoRoom, err)
+	}
+	return err
+}
+
+// awayFor says that JetStream may do later what it could not do now.
+func awayFor(err error) bool {
+	if errors.Is(err, ErrNoRoom) {
+		return false
+	}
+	if isOutage(err) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrTimeout) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrConnectionClosed) ||
+		errors.Is(err, jetstream.ErrNoStreamResponse) {
+		return true
+	}
+	var api *jetstream.APIError
+	return errors.As(err, &api) && (api.Code == 503 || api.Code == 429 ||
+		slices.Contains([]jetstream.ErrorCode{codeNotLeader, codeNoPeers}, api.ErrorCode))
+}
+
+// codeNoPeers is JetStream's refusal of a stream that cannot be placed, which a server that comes back may change.
+const codeNoPeers = 10005
+
+// relink brings the pulls back after the control link was away.
+func (b *Bridge) relink() {
+	for _, p := range b.places.all() {
+		for _, f := range p.followers() {
+			f.relink()
+		}
+	}
+	if b.auditing.CompareAndSwap(false, true) {
+		b.launch(func() {
+			defer b.auditing.Store(false)
+			b.audit()
+		})
+	}
+}

@@ -19,8 +19,6 @@ const (
 	// long nothing of it may come.
 	settleTime  = time.Second
 	settleQuiet = 10 * time.Millisecond
-	// overhearTime is how long the word that nobody listens may take.
-	overhearTime = 20 * time.Millisecond
 	// lingerDelay grows with each time that a message comes to a pull that nobody wants.
 	lingerDelay = 20 * time.Millisecond
 	// leaveTimeout bounds each wait for the server at the end of a subscription.
@@ -214,8 +212,19 @@ func (b *Bridge) overheard() bool {
 	if b.topics.wides.Load() > 0 {
 		return true
 	}
-	_, err := b.cfg.Control.Request(b.cfg.Control.NewInbox(), nil, overhearTime)
-	return !errors.Is(err, nats.ErrNoResponders)
+	nc := b.cfg.Control
+	answer := nc.NewInbox()
+	sub, err := nc.SubscribeSync(answer)
+	if err != nil {
+		return true
+	}
+	defer sub.Unsubscribe() //nolint:errcheck // fails only when the connection is gone, and then it is done
+	if err = nc.PublishRequest(nc.NewInbox(), answer, nil); err == nil {
+		err = b.control.wait(leaveTimeout)
+	}
+	// The server says at once that nobody listens, so after the round trip that is here.
+	n, _, pending := sub.Pending()
+	return errors.Join(err, pending) != nil || n == 0
 }
 
 // linger keeps the inbox until the open pull is over and passes on what comes: back to the queue, and later each time

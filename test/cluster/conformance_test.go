@@ -15,10 +15,10 @@ import (
 )
 
 // groups are the conformance scripts that reach NATS.
-var groups = []string{"rpc", "reply", "responder", "temp", "ack", "nack", "destination", "headers", "native", "queue", "receipt", "return", "subscribe", "topic", "transaction", "unsubscribe"}
+var groups = []string{"rpc", "reply", "responder", "temp", "store", "durable", "ack", "nack", "destination", "headers", "native", "queue", "receipt", "return", "subscribe", "topic", "transaction", "unsubscribe"}
 
 // elsewhere are scripts with topics that are not below their ${id}: the rights do not cover those.
-var elsewhere = []string{"topic/prefix-case", "topic/wildcard-first-token", "topic/not-prefixes", "destination/reserved-only-first", "destination/length"}
+var elsewhere = []string{"store/not-prefixes", "topic/prefix-case", "topic/wildcard-first-token", "topic/not-prefixes", "destination/reserved-only-first", "destination/length"}
 
 // TestConformance runs the core of the conformance scripts on an external NATS, where natstomp logs in with the rights
 // that docs/external-nats.md lists and no more. Only the topics are those of the scripts.

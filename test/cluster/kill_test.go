@@ -78,6 +78,39 @@ func TestOtherNodeGoesOn(t *testing.T) {
 	}
 }
 
+// TestOtherNodeServesADurable has the natstomp that serves a durable subscription killed: it goes on from the other one,
+// with what comes next at once, and with what was not acknowledged.
+func TestOtherNodeServesADurable(t *testing.T) {
+	t.Parallel()
+	n := single(t, "")
+	a, b := testserver.Start(t, "--nats-url", n.url()), testserver.Start(t, "--nats-url", n.url())
+	sub := subscribe("d", "/topic-store/news", "durable", "true", "ack", "client-individual", "prefetch-count", "1")
+	ca, cb := connect(t, a, "client-id", "reader"), connect(t, b, "client-id", "reader")
+	pub := connect(t, b)
+	ask(t, ca, sub)
+	for _, body := range []string{"1", "2"} {
+		ask(t, pub, send("/topic-store/news", body))
+	}
+	ask(t, ca, stompclient.New("ACK", "id", read(t, ca).Get("ack")))
+	if got := read(t, ca); string(got.Body) != "2" {
+		t.Fatalf("got %s, want the second message", got)
+	}
+	a.Kill()
+	start := time.Now()
+	ask(t, cb, sub)
+	if err := pub.Send(send("/topic-store/news", "3")); err != nil {
+		t.Fatal(err)
+	}
+	got := read(t, cb)
+	if took := time.Since(start); string(got.Body) != "3" || got.Get("redelivered") != "" || took > recovery {
+		t.Errorf("got %s after %v, want the next message within %v", got, took, recovery)
+	}
+	ask(t, cb, stompclient.New("ACK", "id", got.Get("ack")))
+	if got = read(t, cb); string(got.Body) != "2" || got.Get("redelivered") != "true" {
+		t.Errorf("got %s, want the second message with redelivered:true", got)
+	}
+}
+
 // durability is what CONNECTED announces.
 func durability(t *testing.T, srv *testserver.Server) string {
 	t.Helper()

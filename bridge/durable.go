@@ -43,6 +43,7 @@ type durable struct {
 	since   time.Time     // nothing stored earlier is delivered
 	ackWait time.Duration // after what time a message comes back that nobody speaks for
 	lost    error         // what its loss means; nil: ErrNoStream
+	sizes   sizes
 }
 
 // gone is what a subscription is told when the consumer does not exist any more.

@@ -75,6 +75,7 @@ func (b *Bridge) SubscribeQueue(route router.Route, view View, room int, hold Ho
 func (b *Bridge) share(d *durable, view View, room int, hold Hold, r QueueReceiver) (*QueueSubscription, error) {
 	hold.Check = min(hold.Check, d.ackWait/3)
 	s := &QueueSubscription{puller: newPuller(b, d.consumer, room, r), d: d, view: view, receiver: r, hold: hold}
+	s.sizes = &d.sizes
 	if err := s.listen(); err != nil {
 		return nil, err
 	}
@@ -241,6 +242,7 @@ func (s *QueueSubscription) fetch(messages int) error {
 			if !ok {
 				return nil // No more there.
 			}
+			s.sizes.delivered(m.Size())
 			s.refused = append(s.refused, d)
 		case <-limit.C:
 			return ErrTimeout
@@ -268,7 +270,6 @@ func (s *QueueSubscription) receive(m *nats.Msg) {
 		}
 		return
 	}
-	s.largest = max(m.Size(), s.largest-s.largest/32)
 	x := extras{
 		redelivered: meta.NumDelivered > 1 || meta.Sequence.Stream <= s.d.mark,
 		count:       meta.NumDelivered,

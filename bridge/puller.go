@@ -3,6 +3,7 @@ package bridge
 import (
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -45,7 +46,8 @@ type puller struct {
 	b        *Bridge
 	from     consumer
 	credit   creditor
-	room     int // the most messages ever outstanding
+	sizes    *sizes // nil where nothing is returned
+	room     int    // the most messages ever outstanding
 	wake     chan struct{}
 	stop     chan struct{}
 	stopOnce sync.Once
@@ -59,7 +61,7 @@ type puller struct {
 	octets      int  // octets asked for that have not come
 	tooLarge    bool // a message waits that is larger than a pull may bring
 	large       bool // a pull without bound in octets is open; it holds a token
-	largest     int  // octets of the largest message lately, where what is returned must come again in order
+	none        bool // the last such pull found nothing
 	paused      bool // there is no consumer to ask
 	heard       time.Time
 	retryAt     time.Time
@@ -112,10 +114,11 @@ func (p *puller) loop(interval time.Duration, l listener) {
 	p.heard = time.Now()
 	var retry <-chan time.Time
 	for {
-		if wait := time.Until(p.retryAt); wait <= 0 && !p.paused {
+		if time.Until(p.retryAt) <= 0 && !p.paused {
 			p.pull()
-		} else if wait > 0 && retry == nil {
-			retry = time.After(wait)
+		}
+		if wait := time.Until(p.retryAt); wait > 0 && retry == nil {
+			retry = time.After(wait) // Also where this pull was put off.
 		}
 		select {
 		case m := <-p.messages:
@@ -127,7 +130,7 @@ func (p *puller) loop(interval time.Duration, l listener) {
 		case now := <-ticks.C:
 			l.tick(now)
 		case now := <-beat.C:
-			if p.outstanding > 0 && now.Sub(p.heard) > pullSilence {
+			if p.outstanding+p.octets > 0 && now.Sub(p.heard) > pullSilence {
 				l.silent()
 			}
 		case <-p.stop:
@@ -157,6 +160,9 @@ func (p *puller) next() string {
 
 // pull asks for as much as the receiver has credit for, when little is on the way.
 func (p *puller) pull() {
+	if p.outstanding == 0 && p.octets > 0 {
+		return // The word about the end of the last pull is on its way.
+	}
 	messages, octets := p.credit.Credit(p.outstanding)
 	messages = min(messages, p.room-p.outstanding)
 	if messages <= 0 || p.outstanding > 0 && messages < p.outstanding {
@@ -167,9 +173,12 @@ func (p *puller) pull() {
 		most = min(most, p.from.maxBytes)
 	}
 	octets = min(octets-p.octets, most)
+	// Only as many as fit: JetStream puts a returned message that does not fit a pull behind the others.
+	largest := p.sizes.largest()
+	alone := p.tooLarge || largest > octets && !p.none
 	request := append(make([]byte, 0, 96), `{"batch":`...)
 	switch {
-	case p.tooLarge && p.outstanding == 0:
+	case alone && p.outstanding == 0:
 		// One message larger than the budget comes alone, and so do few on the whole node.
 		select {
 		case p.b.large <- struct{}{}:
@@ -178,11 +187,10 @@ func (p *puller) pull() {
 			return
 		}
 		p.large, messages, octets = true, 1, p.from.maxBytes
-	case octets <= 0 || p.tooLarge:
+	case octets <= 0 || alone:
 		return
-	case p.largest > 0:
-		// Only as many as fit: JetStream puts a returned message that fits no pull behind the others.
-		messages = min(messages, max(octets/p.largest, 1))
+	case largest > 0:
+		messages = min(messages, max(octets/largest, 1))
 	}
 	request = strconv.AppendInt(request, int64(messages), 10)
 	if octets > 0 {
@@ -220,7 +228,8 @@ func (p *puller) appendTimes(request []byte) []byte {
 func (p *puller) arrived(m *nats.Msg) {
 	p.outstanding = max(p.outstanding-1, 0)
 	p.used(m.Size())
-	p.tooLarge = false
+	p.sizes.delivered(m.Size())
+	p.none, p.tooLarge = false, false
 }
 
 // unserved is what an ended pull has left. A pull that does not wait ends without saying so: it was for one message.
@@ -234,9 +243,38 @@ func (p *puller) unserved(m *nats.Msg, code string) (messages, octets int) {
 		return p.outstanding, p.octets
 	}
 	if p.large {
-		return 1, 0
+		p.none = true
+		return 1, p.octets
 	}
 	return 0, 0
+}
+
+// sizeSlack is what the same message may take more the next time: the numbers in its reply subject grow.
+const sizeSlack = 64
+
+// sizes remembers the largest message that a consumer has delivered lately on this node. What was delivered may come back,
+// and then every pull must have room for it. What is thousands of messages ago is forgotten, so that one large message
+// does not slow the consumer down for ever.
+type sizes struct{ most atomic.Int64 }
+
+func (s *sizes) largest() int {
+	if s == nil {
+		return 0
+	}
+	return int(s.most.Load())
+}
+
+func (s *sizes) delivered(octets int) {
+	if s == nil {
+		return
+	}
+	for {
+		old := s.most.Load()
+		most := max(int64(octets+sizeSlack), old-old/1024)
+		if most == old || s.most.CompareAndSwap(old, most) {
+			return
+		}
+	}
 }
 
 // used counts octets of the open pulls as come or given up. A pull whose octets are used up exactly ends without a word
@@ -247,7 +285,6 @@ func (p *puller) used(octets int) {
 		p.outstanding = 0
 	}
 	if p.outstanding == 0 {
-		p.octets = 0
 		p.settleLarge()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -175,4 +176,54 @@ func (c *consumer) size(subject string, i int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return (&nats.Msg{Subject: subject, Reply: c.held[i].Reply, Data: make([]byte, c.held[i].Size)}).Size()
+}
+
+// TestConsumerHoldsNoMoreThanItsPrefetch: the server tells the end of a pull only after its last message, when the next
+// pull may be on its way; one must not be taken for the other.
+func TestConsumerHoldsNoMoreThanItsPrefetch(t *testing.T) {
+	const prefetch, settled, others = 10, 20, 100
+	g := newRig(t, nil)
+	if err := g.send("/queue/fair", strings.Repeat("x", 900<<10)); err != nil { // Pulls bring few after it.
+		t.Fatal(err)
+	}
+	for i := range settled + prefetch + others {
+		if err := g.send("/queue/fair", fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, second := newConsumer(prefetch), newConsumer(others)
+	s := g.subscribe("/queue/fair", first)
+	defer func() { first.close(); s.Stop(first.takeHeld) }()
+	for range 1 + settled { // One by one: each time there is room for one more.
+		first.next(t)
+		g.settleOldest(first)
+		s.Wake()
+	}
+	for range prefetch {
+		first.next(t)
+	}
+	s2 := g.subscribe("/queue/fair", second)
+	defer func() { second.close(); s2.Stop(second.takeHeld) }()
+	for i := range others { // All that the first must not hold.
+		select {
+		case <-second.got:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("the consumer holds %d messages, want %d: another has only %d of the other %d",
+				len(first.takeHeld()), prefetch, i, others)
+		}
+	}
+}
+
+// settleOldest acks the message that c has held for the longest time.
+func (g *rig) settleOldest(c *consumer) {
+	g.t.Helper()
+	c.mu.Lock()
+	oldest := c.held[:1:1]
+	c.held = c.held[1:]
+	c.mu.Unlock()
+	done := make(chan error, 1)
+	g.ConfirmAck(oldest, func(err error) { done <- err })
+	if err := outcome(g.t, "ConfirmAck", done); err != nil {
+		g.t.Fatal(err)
+	}
 }

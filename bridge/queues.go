@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -32,7 +33,8 @@ var ErrQueueName = errors.New("stream name is taken")
 
 // queues are the queues that this node knows.
 type queues struct {
-	b *Bridge
+	b         *Bridge
+	recovered bool // all queues of the store are known; set by recover
 
 	mu    sync.Mutex
 	known map[string]*queue // guarded by mu; by channel
@@ -176,17 +178,19 @@ func (qs *queues) recover(ctx context.Context) error {
 		}
 		q := newQueue(channel, route.Subject)
 		q.durable.mark = qs.markOf(info)
-		if err := qs.revive(ctx, q, info.Config); err != nil {
-			return err
-		}
+		q.err = qs.revive(ctx, q, info.Config)
 		close(q.ready)
 		qs.mu.Lock()
 		qs.known[channel] = q
 		qs.mu.Unlock()
+		if q.err != nil {
+			return q.err
+		}
 	}
 	if err := list.Err(); err != nil {
 		return fmt.Errorf("listing the queues: %w", err)
 	}
+	qs.recovered = true
 	return nil
 }
 
@@ -227,8 +231,12 @@ func (qs *queues) marks(ctx context.Context) map[string]uint64 {
 	}
 	qs.mu.Unlock()
 	marks := make(map[string]uint64, len(list))
+	if !qs.recovered && qs.b.cfg.Queues.CleanMarks {
+		maps.Copy(marks, qs.b.cfg.Queues.Marks) // A start that was given up leaves what it did not come to as it was.
+	}
 	for _, q := range list {
 		<-q.ready
+		delete(marks, q.stream)
 		if q.err != nil {
 			continue
 		}

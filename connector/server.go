@@ -154,7 +154,10 @@ func (s *Server) declare(name string) error {
 	return s.bridge.EnsureQueue(route)
 }
 
+// stopBridge stops NATS and saves the marks, which are worth their time even when ctx has ended.
 func (s *Server) stopBridge(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
 	marks := s.bridge.Stop(ctx)
 	return s.broker.Stop(broker.Marks{Clean: true, Delivered: marks})
 }
@@ -224,10 +227,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.closeListeners()
 	s.wg.Wait()
-	// The marks are worth their time even when ctx has ended.
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	return errors.Join(err, s.stopBridge(stop))
+	return errors.Join(err, s.stopBridge(ctx))
 }
 
 // haltPulls ends all pulling and waits until nothing is on the way.

@@ -96,7 +96,7 @@ func TestSecondSubscriberOfATopicInTheMakingWaits(t *testing.T) {
 	for range 2 {
 		work.Go(func() {
 			s := subscriber{got: newListener(), live: make(chan error, 1)}
-			view := bridge.TopicView{Version: frame.V12, Destination: "/topic/making"}
+			view := bridge.View{Version: frame.V12, Destination: "/topic/making"}
 			s.TopicSubscription = g.SubscribeTopic(route, "", view, s.got, func(err error) { s.live <- err })
 			joined <- s
 		})

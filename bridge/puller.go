@@ -232,21 +232,15 @@ func (p *puller) arrived(m *nats.Msg) {
 	p.none, p.tooLarge = false, false
 }
 
-// unserved is what an ended pull has left. A pull that does not wait ends without saying so: it was for one message.
+// unserved is what an ended pull has left. One that does not wait ends without saying so, and was open alone.
 func (p *puller) unserved(m *nats.Msg, code string) (messages, octets int) {
 	messages, err := strconv.Atoi(m.Header.Get("Nats-Pending-Messages"))
 	if err == nil {
 		octets, _ = strconv.Atoi(m.Header.Get("Nats-Pending-Bytes")) // 0 where there was no bound.
 		return messages, octets
 	}
-	if code != "404" && code != "408" {
-		return p.outstanding, p.octets
-	}
-	if p.large {
-		p.none = true
-		return 1, p.octets
-	}
-	return 0, 0
+	p.none = p.large && (code == "404" || code == "408")
+	return p.outstanding, p.octets
 }
 
 // sizeSlack is what the same message may take more the next time: the numbers in its reply subject grow.

@@ -15,7 +15,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen at once; only a failing one waits that long.
-const patience = 10 * time.Second
+const patience = 20 * time.Second
 
 // rig is a server on an embedded NATS of its own, with one TCP listener.
 type rig struct {

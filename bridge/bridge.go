@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -65,6 +66,7 @@ type Bridge struct {
 	bound   *bindings
 	batches batchID
 	large   chan struct{} // one token for each pull without bound in octets
+	pulls   atomic.Uint64
 
 	requests  *requests
 	addresses *addresses
@@ -132,6 +134,9 @@ func (b *Bridge) Stop(ctx context.Context) map[string]uint64 {
 	b.addresses.stop()
 	return marks
 }
+
+// Pulls counts the requests to JetStream for messages so far.
+func (b *Bridge) Pulls() uint64 { return b.pulls.Load() }
 
 func (b *Bridge) launch(f func()) {
 	b.wg.Add(1)

@@ -206,6 +206,7 @@ func (p *puller) pull() {
 		p.retryAt = time.Now().Add(pullRetry)
 		return
 	}
+	p.b.pulls.Add(1)
 	p.outstanding += messages
 	p.octets += octets
 	p.tooLarge = false

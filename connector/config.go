@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/natstomp/natstomp/bridge/broker"
 	"github.com/natstomp/natstomp/router"
 )
@@ -38,6 +40,8 @@ type Config struct {
 	// Log configures the process log.
 	Log Log `yaml:"log"`
 
+	// Registerer gets the metrics too that Admin serves; from Start to Shutdown. Default nil: Admin alone shows them.
+	Registerer prometheus.Registerer `yaml:"-"`
 	// Logger receives the log of the server. Default: discard.
 	Logger *slog.Logger `yaml:"-"`
 	// Version is what CONNECTED shows as natstomp/<version>. Default "dev".

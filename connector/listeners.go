@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/natstomp/natstomp/connector/internal/admin"
 	"github.com/natstomp/natstomp/connector/listen"
 )
 
@@ -36,7 +35,7 @@ func (s *Server) listen() error {
 		errs = append(errs, s.openHTTP("ws", Listener{Address: l.WS.Address, Optional: l.WS.Optional}, mux))
 	}
 	if on(l.Admin.Address) {
-		errs = append(errs, s.openHTTP("admin", l.Admin, admin.Handler(s.Ready)))
+		errs = append(errs, s.openHTTP("admin", l.Admin, s.Admin()))
 	}
 	return errors.Join(errs...)
 }

@@ -101,6 +101,7 @@ func (c *conn) popReceipts() {
 			break
 		}
 		if s.receipt != "" && !c.out.closed {
+			c.out.fresh.count(frame.Receipt)
 			c.out.keep(appendReceipt(c.out.tail(receiptRoom+len(s.receipt)), c.version, s.receipt))
 		}
 		if s.then != nil {

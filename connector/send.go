@@ -1,6 +1,8 @@
 package connector
 
 import (
+	"time"
+
 	"github.com/natstomp/natstomp/bridge"
 	"github.com/natstomp/natstomp/connector/frame"
 	"github.com/natstomp/natstomp/router"
@@ -40,7 +42,11 @@ func (c *conn) send(f *frame.Frame) error {
 	receipt := c.receiptOf(f)
 	if kept(route.Pattern) {
 		number := c.reserve(receipt, bridge.Size(f.Headers, f.Body), nil)
-		c.srv.bridge.SendQueue(route, f.Headers, f.Body, func(err error) { c.settle(number, err) })
+		begun := time.Now()
+		c.srv.bridge.SendQueue(route, f.Headers, f.Body, func(err error) {
+			c.srv.stored[route.Pattern].Done(begun, err)
+			c.settle(number, err)
+		})
 		return nil
 	}
 	if err := c.publish(route, f); err != nil {

@@ -16,14 +16,19 @@ import (
 	"github.com/natstomp/natstomp/bridge"
 	"github.com/natstomp/natstomp/bridge/broker"
 	"github.com/natstomp/natstomp/connector/frame"
+	"github.com/natstomp/natstomp/connector/internal/metrics"
 	"github.com/natstomp/natstomp/router"
 )
 
 // headerRoom is what a message may have beside its body: NATS headers and the protocol's own.
 const headerRoom = 1 << 20
 
-// errStopping is why a stopping server is not ready.
-var errStopping = errors.New("stopping")
+var (
+	// errStopping is why a stopping server is not ready.
+	errStopping = errors.New("stopping")
+	// errNotStarted is why a server before Start is not ready.
+	errNotStarted = errors.New("not started")
+)
 
 // Server is a STOMP server on a NATS of its own. Make it with New; its methods are safe for concurrent use.
 type Server struct {
@@ -35,20 +40,29 @@ type Server struct {
 	bridge *bridge.Bridge
 	http   []*http.Server // of the listeners that speak HTTP
 
-	live      atomic.Bool // started
-	stopping  atomic.Bool
-	lateAcks  atomic.Uint64 // ACKs of messages that were held too long
-	slowDrops atomic.Uint64 // topic messages not delivered for limits.pending_bytes
+	metrics *metrics.Metrics
+	stored  [patterns]*metrics.Timer // of SENDs that are stored, by pattern
+
+	live       atomic.Bool // started
+	stopping   atomic.Bool
+	lateAcks   atomic.Uint64             // ACKs of messages that were held too long
+	slowDrops  atomic.Uint64             // topic messages not delivered for limits.pending_bytes
+	turnedAway [rejections]atomic.Uint64 // sockets that got no session
 
 	lostReplies atomic.Uint64  // answers to requests whose reply subscription had ended
 	lateAnswers atomic.Uint64  // answers of STOMP responders after the deadline
 	wg          sync.WaitGroup // accept loops, the admin server and sessions
 
-	mu        sync.Mutex
-	started   bool               // guarded by mu
-	listeners []listener         // guarded by mu
-	conns     map[*conn]struct{} // guarded by mu
-	taken     int                // guarded by mu; connections that hold a slot of limits.connections
+	mu         sync.Mutex
+	started    bool                       // guarded by mu
+	listeners  []listener                 // guarded by mu
+	conns      map[*conn]struct{}         // guarded by mu
+	idle       []*programEnd              // guarded by mu; sessions of Publish
+	subscribed map[*Subscription]struct{} // guarded by mu; sessions of Subscribe
+	taken      int                        // guarded by mu; connections that hold a slot of limits.connections
+	locals     int                        // guarded by mu; sessions of the program
+	accepted   [transports]uint64         // guarded by mu
+	past       sums                       // guarded by mu; traffic of the connections that have ended
 }
 
 // New checks the configuration and returns a Server that is not started. The error holds every fault.
@@ -67,7 +81,15 @@ func New(cfg Config) (*Server, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Server{cfg: cfg, log: log, router: r, conns: make(map[*conn]struct{})}, nil
+	s := &Server{
+		cfg: cfg, log: log, router: r,
+		conns: make(map[*conn]struct{}), subscribed: make(map[*Subscription]struct{}),
+	}
+	s.metrics = s.newMetrics()
+	for p := range s.stored {
+		s.stored[p] = s.metrics.Timer(router.Pattern(p).String())
+	}
+	return s, nil
 }
 
 // Start starts NATS, then the listeners, and returns when clients can connect. After an error nothing is left running.
@@ -79,7 +101,11 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	s.started = true
 	s.mu.Unlock()
+	if err := s.metrics.Register(); err != nil {
+		return err
+	}
 	if err := s.startBridge(ctx); err != nil {
+		s.metrics.Unregister()
 		return err
 	}
 	s.live.Store(true)
@@ -167,8 +193,11 @@ func (s *Server) running() bool { return s.live.Load() && !s.stopping.Load() }
 
 // Ready returns nil when clients can be served, else why not.
 func (s *Server) Ready() error {
-	if s.stopping.Load() {
+	switch {
+	case s.stopping.Load():
 		return errStopping
+	case !s.live.Load():
+		return errNotStarted
 	}
 	return s.broker.Ready()
 }
@@ -196,17 +225,20 @@ func (s *Server) Status() Status {
 }
 
 // Shutdown stops accepting, ends every session with the ERROR "server shutting down" after its receipts are sent and
-// its messages given back, and stops NATS. When ctx ends first the sessions that are left are cut; NATS is stopped in
-// any case. It must follow a successful Start, once.
+// its messages given back, and stops NATS. Handlers of Subscribe finish the message that they have. When ctx ends first
+// the sessions that are left are cut; NATS is stopped in any case. It must follow a successful Start, once.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
-	s.closeListeners("tcp", "ws") // The admin listener stays, so that readiness can be asked.
-	s.haltPulls()                 // First, so that nothing given back goes to another session of this server.
+	s.closeListeners("tcp", "ws", served) // The admin listener stays, so that readiness can be asked.
+	s.haltPulls()                         // First, so that nothing given back goes to another session of this server.
 	s.mu.Lock()
 	for c := range s.conns {
-		c.shutdown()
+		if c.via != viaLocal {
+			c.shutdown()
+		}
 	}
 	s.mu.Unlock()
+	subscribed := s.closeLocal()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -225,8 +257,12 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		s.bridge.Abandon()
 		<-ended
 	}
+	for _, l := range subscribed {
+		l.await(ctx)
+	}
 	s.closeListeners()
 	s.wg.Wait()
+	s.metrics.Unregister()
 	return errors.Join(err, s.stopBridge(ctx))
 }
 

@@ -90,8 +90,7 @@ func (c *conn) subscribe(f *frame.Frame) error {
 	if err != nil {
 		return err
 	}
-	c.subs[key] = s
-	c.byIndex[s.index] = s
+	c.enroll(s)
 	return nil
 }
 
@@ -120,7 +119,7 @@ func (c *conn) subscriptionKey(f *frame.Frame, destination []byte) (string, erro
 
 func (c *conn) newSubscription(f *frame.Frame, key string, route router.Route, destination string) (*subscription, error) {
 	c.lastIndex++
-	s := &subscription{conn: c, index: c.lastIndex, route: route, destination: egress(route, destination, key), key: key}
+	s := &subscription{conn: c, index: c.lastIndex, route: route, destination: egress(route, destination, key), key: key, asked: destination}
 	ack, given := f.Lookup("ack")
 	switch {
 	case !given || string(ack) == "auto":

@@ -432,7 +432,7 @@ func (r *deadlineReader) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	n, err := r.conn.Read(p)
-	r.octets.Add(uint64(n)) //nolint:gosec // never negative
+	r.octets.Add(uint64(n))
 	return n, err
 }
 

@@ -71,7 +71,9 @@ func client(t *testing.T, s *connector.Server) *stompclient.Conn {
 		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 			t.Error(err)
 		}
-		<-served
+		if err := <-served; !errors.Is(err, connector.ErrStopped) && !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Serve: %v", err)
+		}
 	})
 	c, err := stompclient.Dial(l.Addr().String())
 	if err != nil {

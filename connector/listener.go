@@ -31,7 +31,7 @@ type Subscription struct {
 	destination string
 	local       *programEnd
 	handle      Handler
-	ctx         context.Context //nolint:containedctx // of the handler's calls, not of one call
+	ctx         context.Context // of the handler's calls
 	cancel      context.CancelFunc
 	closing     atomic.Bool
 	writing     sync.Mutex    // held while a message is handled: what is written then belongs to it

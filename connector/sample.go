@@ -95,7 +95,7 @@ func (s *Server) sample() metrics.Sample {
 		}
 	}
 	for p := 1; p < patterns; p++ {
-		m.Subscriptions[router.Pattern(p).String()] = 0 //nolint:gosec // a handful
+		m.Subscriptions[router.Pattern(p).String()] = 0
 	}
 	s.mu.Lock()
 	sums := s.past
@@ -104,7 +104,7 @@ func (s *Server) sample() metrics.Sample {
 		sums.add(&c.traffic, c.via)
 	}
 	for via, n := range s.accepted {
-		m.Accepted[transport(via).String()] = n //nolint:gosec // a handful
+		m.Accepted[transport(via).String()] = n
 	}
 	s.mu.Unlock()
 	for reason := range s.turnedAway {

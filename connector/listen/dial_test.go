@@ -2,6 +2,7 @@ package listen_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -45,7 +46,7 @@ func TestDial(t *testing.T) {
 	}
 	closed := make(chan error, 1)
 	go func() { closed <- client.Close() }()
-	if n, err := server.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+	if n, err := server.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
 		t.Errorf("after Close: got %d octets, %v", n, err)
 	}
 	if err := server.Close(); err != nil {

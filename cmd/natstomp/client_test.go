@@ -20,6 +20,7 @@ import (
 
 	"github.com/natstomp/natstomp/connector"
 	"github.com/natstomp/natstomp/connector/frame"
+	"github.com/natstomp/natstomp/test/stompclient"
 )
 
 // urls has a URL of one server for each scheme, and the file of the authority for the two with TLS.
@@ -33,6 +34,7 @@ func serving(t *testing.T) (*connector.Server, urls) {
 	c := connector.DefaultConfig()
 	c.Listeners.TCP.Address, c.Listeners.WS.Address, c.Listeners.Admin.Address = "off", "off", "off"
 	c.NATS.Embedded.StoreDir, c.NATS.Embedded.Listen, c.NATS.Embedded.Durability = t.TempDir(), "off", "memory"
+	c.RPC.StompResponders = true
 	s, err := connector.New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -308,6 +310,59 @@ func TestRequest(t *testing.T) {
 				t.Errorf("got %v", send.Headers)
 			}
 		})
+	}
+}
+
+// TestRequestToAServer asks responders of natstomp: a STOMP client for commands, the program for a message of a queue.
+func TestRequestToAServer(t *testing.T) {
+	s, u := serving(t)
+	responder, err := stompclient.Dial(strings.TrimPrefix(u.tcp, "tcp://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer responder.Close()
+	if _, err := responder.Connect("1.2"); err != nil {
+		t.Fatal(err)
+	}
+	if err := responder.Send(stompclient.New("SUBSCRIBE", "id", "1", "destination", "/command/brew", "receipt", "1")); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := responder.Read(patience); err != nil || f.Command != "RECEIPT" {
+		t.Fatalf("got %s, %v", f, err)
+	}
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		f, err := responder.Read(patience)
+		if err == nil {
+			err = responder.Send(stompclient.New("SEND", "destination", f.Get("reply-to")).WithBody(append([]byte("brewed "), f.Body...)))
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}()
+	got := wants(t, 0, "", "request", "--url", u.ws, "/command/brew", "tea", "--output", "json")
+	if !strings.Contains(got, `"x-executed":"true"`) || !strings.HasSuffix(got, `"body":"brewed tea"}`+"\n") {
+		t.Errorf("got %s", got)
+	}
+	<-answered
+	begun := time.Now()
+	wants(t, 1, "no reply: no responder", "request", "--url", u.tcp, "/query/nobody")
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("the answer took %v, want it at once", took)
+	}
+
+	listener, err := s.Subscribe(t.Context(), "/queue/work", nil, func(ctx context.Context, m connector.Message) error {
+		return s.Publish(ctx, m.Headers["reply-to"], nil, append([]byte("done: "), m.Body...))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := wants(t, 0, "", "request", "--url", u.tcp, "/queue/work", "sweep"); got != "done: sweep\n" {
+		t.Errorf("got %q", got)
+	}
+	if err := listener.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

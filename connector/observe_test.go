@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -112,6 +115,8 @@ func TestMetrics(t *testing.T) {
 		`natstomp_nats_reconnects_total{role="wide"} 0`,
 		`natstomp_publish_duration_seconds_count{pattern="queues",result="stored"} 1`,
 		`natstomp_slow_consumers_total{action="close"} 0`,
+		`natstomp_dropped_replies_total{reason="late"} 0`,
+		`natstomp_dropped_replies_total{reason="after_deadline"} 0`,
 	)
 	if scrape := get(t, s, "/metrics", 200); !strings.Contains(scrape, `natstomp_build_info{go="go1.`) ||
 		!strings.Contains(scrape, `nats_server="2.`) || !strings.Contains(scrape, `version="1.2.3"} 1`) ||
@@ -314,4 +319,43 @@ func TestAdminBeforeStart(t *testing.T) {
 	}
 	get(t, s, "/api/stomp/connections", 200)
 	get(t, s, "/nothing", 404)
+}
+
+// TestEveryMetricIsDocumented compares the table of docs/monitoring.md with what there is.
+func TestEveryMetricIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../docs/monitoring.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := config(t)
+	registry := prometheus.NewRegistry()
+	c.Registerer = registry
+	server(t, c)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	for _, f := range families {
+		var labels []string
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels = append(labels, l.GetName())
+		}
+		there[f.GetName()] = true
+		row := regexp.MustCompile("(?m)^\\| `" + f.GetName() + "` \\| (.*?) ?\\| ").FindStringSubmatch(string(page))
+		if row == nil {
+			t.Errorf("%s is not documented", f.GetName())
+			continue
+		}
+		documented := strings.Split(row[1], ", ")
+		slices.Sort(documented)
+		if row[1] != "" && !slices.Equal(documented, labels) || row[1] == "" && len(labels) > 0 {
+			t.Errorf("%s: documented labels %q, got %q", f.GetName(), row[1], labels)
+		}
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| `(natstomp_[a-z_]+)`").FindAllStringSubmatch(string(page), -1) {
+		if !there[m[1]] {
+			t.Errorf("%s is documented and does not exist", m[1])
+		}
+	}
 }

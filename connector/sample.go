@@ -86,7 +86,10 @@ func (s *Server) sample() metrics.Sample {
 		Subscriptions: make(map[string]int),
 		SlowConsumers: map[string]uint64{"close": 0, "drop": 0},
 		LateAcks:      s.lateAcks.Load(),
-		Links:         make(map[string]metrics.Link),
+		DroppedReplies: map[string]uint64{
+			"late": 0, "no_address": 0, "unsubscribed": s.lostReplies.Load(), "after_deadline": s.lateAnswers.Load(),
+		},
+		Links: make(map[string]metrics.Link),
 	}
 	m.SlowConsumers[s.cfg.Limits.SlowConsumer] = s.slowDrops.Load()
 	for via := range transports {
@@ -113,6 +116,7 @@ func (s *Server) sample() metrics.Sample {
 	sums.into(&m)
 	if s.live.Load() {
 		m.Pulls = s.bridge.Pulls()
+		m.DroppedReplies["late"], m.DroppedReplies["no_address"] = s.bridge.LateReplies(), s.bridge.Undeliverable()
 		m.NATSServer = s.broker.ServerVersion()
 		for _, l := range s.broker.Links() {
 			m.Links[l.Role] = metrics.Link{Connected: l.Connected, Reconnects: l.Reconnects}

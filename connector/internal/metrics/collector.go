@@ -29,6 +29,7 @@ var (
 	unacked         = desc("unacked_messages", "Messages that clients hold without having acknowledged them.")
 	slowConsumers   = desc("slow_consumers_total", "Topic messages for which a connection had no room, by what was done.", "action")
 	lateAcks        = desc("late_acks_total", "ACKs of messages that had gone to somebody else meanwhile.")
+	droppedReplies  = desc("dropped_replies_total", "Answers that reached nobody, by reason.", "reason")
 	pulls           = desc("pulls_total", "Requests to JetStream for messages.")
 	natsConnected   = desc("nats_connected", "1 while the connection to NATS is up, by role.", "role")
 	natsReconnects  = desc("nats_reconnects_total", "How often the connection to NATS came back, by role.", "role")
@@ -37,7 +38,7 @@ var (
 
 var all = []*prometheus.Desc{
 	connections, accepted, rejected, framesReceived, framesSent, octetsReceived, octetsSent, deliveries, subscriptions,
-	receiptsPending, octetsPending, unacked, slowConsumers, lateAcks, pulls, natsConnected, natsReconnects, buildInfo,
+	receiptsPending, octetsPending, unacked, slowConsumers, lateAcks, droppedReplies, pulls, natsConnected, natsReconnects, buildInfo,
 }
 
 // Describe implements prometheus.Collector.
@@ -79,6 +80,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(unacked, float64(s.Unacked))
 	counters(slowConsumers, s.SlowConsumers)
 	counter(lateAcks, s.LateAcks)
+	counters(droppedReplies, s.DroppedReplies)
 	counter(pulls, s.Pulls)
 	for role, link := range s.Links {
 		up := 0.0

@@ -27,6 +27,8 @@ type Sample struct {
 	SlowConsumers map[string]uint64
 	// LateAcks counts ACKs of messages that had gone to somebody else meanwhile.
 	LateAcks uint64
+	// DroppedReplies counts answers that reached nobody, by reason.
+	DroppedReplies map[string]uint64
 	// Pulls counts the requests to JetStream for messages.
 	Pulls uint64
 	// Links are the connections to NATS, by role.

@@ -122,6 +122,11 @@ var nothing = map[string]string{
 	"browser":             "false",
 	"auto-delete":         "false",
 	"activemq.exclusive":  "false",
+
+	"activemq.noLocal":                    "false",
+	"activemq.retroactive":                "false",
+	"activemq.maximumPendingMessageLimit": "-1",
+	"x-single-active-consumer":            "false",
 }
 
 // frameRate counts frames per second.

@@ -64,6 +64,9 @@ func (c *conn) subscribe(f *frame.Frame) error {
 	if old := c.subs[key]; old != nil && (!old.implicit || old.destination != string(destination)) {
 		return refuse("subscription %s is in use on this connection", printable(strings.TrimPrefix(key, "\x00")))
 	}
+	if err := unsupported(f, foreignOnSubscribe); err != nil {
+		return err
+	}
 	if err := c.roomForSubscription(); err != nil {
 		return err
 	}

@@ -200,6 +200,46 @@ func TestQueueOfAProgram(t *testing.T) {
 	}
 }
 
+// TestStoredTopicOfAProgram replays, and goes on where a durable name was.
+func TestStoredTopicOfAProgram(t *testing.T) {
+	s := server(t, config(t))
+	for n := range 3 {
+		publish(t, s, "/topic-store/news", nil, fmt.Sprint(n))
+	}
+	got := make(received, 10)
+	all := subscribe(t, s, "/topic-store/news", map[string]string{"x-start": "first"}, got.handle)
+	for n := range 3 {
+		if m := got.next(t); string(m.Body) != fmt.Sprint(n) || m.Headers["x-seq"] != fmt.Sprint(n+1) {
+			t.Errorf("got %+v, want %d", m, n)
+		}
+	}
+	if err := all.Close(); err != nil {
+		t.Error(err)
+	}
+	durable := map[string]string{"durable-subscription-name": "reader", "x-start": "first"}
+	var calls atomic.Int32
+	first := subscribe(t, s, "/topic-store/news", durable, func(ctx context.Context, m connector.Message) error {
+		if calls.Add(1) == 2 {
+			return errors.New("not this one")
+		}
+		return got.handle(ctx, m)
+	})
+	if m := got.next(t); string(m.Body) != "0" {
+		t.Errorf("got %+v", m)
+	}
+	if m := got.next(t); string(m.Body) != "2" {
+		t.Errorf("got %+v", m)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	subscribe(t, s, "/topic-store/news", durable, got.handle)
+	if m := got.next(t); string(m.Body) != "1" || m.Headers["redelivered"] != "true" {
+		t.Errorf("got %+v", m)
+	}
+	got.none(t)
+}
+
 // TestCloseFinishesWhatIsHandled closes a listener in the middle of a message: that one is acknowledged, the next ones
 // are another consumer's at once.
 func TestCloseFinishesWhatIsHandled(t *testing.T) {

@@ -67,9 +67,11 @@ func TestHeadersDoc(t *testing.T) {
 		}
 	}
 	check("SEND to /topic", sendRow)
+	check("SEND to /topic-store", sendRow)
 	check("SEND to /queue", sendRow)
 	check("SEND to /query", sendRow)
 	check("SUBSCRIBE to /topic", subscribeRow)
+	check("SUBSCRIBE to /topic-store", subscribeRow)
 	check("SUBSCRIBE to /queue", subscribeRow)
 	check("NACK of a message of /queue", nackRow)
 }

@@ -16,16 +16,11 @@ import (
 	"github.com/natstomp/natstomp/test/stompclient"
 )
 
-// patience is how long a test waits for what must come.
-const patience = 20 * time.Second
-
-// config is that of a server without listeners, whose NATS keeps everything in memory.
-func config(t *testing.T) connector.Config {
+// embedded is the configuration of a server without listeners, whose NATS keeps everything in memory.
+func embedded(t *testing.T) connector.Config {
 	t.Helper()
-	c := connector.DefaultConfig()
-	c.Listeners.TCP.Address, c.Listeners.WS.Address, c.Listeners.Admin.Address = "off", "off", "off"
-	c.NATS.Embedded.StoreDir = t.TempDir()
-	c.NATS.Embedded.Listen = "off"
+	c := config(t.TempDir())
+	c.Listeners.TCP.Address = "off"
 	c.NATS.Embedded.Durability = broker.DurabilityMemory
 	c.Queues.RedeliveryDelay = 10 * time.Millisecond
 	return c
@@ -58,8 +53,8 @@ func shutdown(t *testing.T, s *connector.Server) {
 	}
 }
 
-// client is a STOMP client of s on a listener that the program brings.
-func client(t *testing.T, s *connector.Server) *stompclient.Conn {
+// stompClient is a client of s on a listener that the program brings.
+func stompClient(t *testing.T, s *connector.Server) *stompclient.Conn {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -131,8 +126,8 @@ func publish(t *testing.T, s *connector.Server, destination string, headers map[
 }
 
 func TestProgramAndClientOnOneTopic(t *testing.T) {
-	s := server(t, config(t))
-	c := client(t, s)
+	s := server(t, embedded(t))
+	c := stompClient(t, s)
 	if err := c.Send(stompclient.New("SUBSCRIBE", "id", "1", "destination", "/topic/a.b", "receipt", "r")); err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +163,7 @@ func TestProgramAndClientOnOneTopic(t *testing.T) {
 }
 
 func TestQueueOfAProgram(t *testing.T) {
-	s := server(t, config(t))
+	s := server(t, embedded(t))
 	var calls atomic.Int32
 	got := make(received, 10)
 	l := subscribe(t, s, "/queue/orders", nil, func(_ context.Context, m connector.Message) error {
@@ -202,7 +197,7 @@ func TestQueueOfAProgram(t *testing.T) {
 
 // TestStoredTopicOfAProgram replays, and goes on where a durable name was.
 func TestStoredTopicOfAProgram(t *testing.T) {
-	s := server(t, config(t))
+	s := server(t, embedded(t))
 	for n := range 3 {
 		publish(t, s, "/topic-store/news", nil, fmt.Sprint(n))
 	}
@@ -243,7 +238,7 @@ func TestStoredTopicOfAProgram(t *testing.T) {
 // TestCloseFinishesWhatIsHandled closes a listener in the middle of a message: that one is acknowledged, the next ones
 // are another consumer's at once.
 func TestCloseFinishesWhatIsHandled(t *testing.T) {
-	s := server(t, config(t))
+	s := server(t, embedded(t))
 	for n := range 5 {
 		publish(t, s, "/queue/work", nil, fmt.Sprint(n))
 	}
@@ -284,7 +279,7 @@ func TestCloseFinishesWhatIsHandled(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	s := server(t, config(t))
+	s := server(t, embedded(t))
 	nothing := func(context.Context, connector.Message) error { return nil }
 	for _, tt := range []struct {
 		name string
@@ -328,7 +323,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestStopped(t *testing.T) {
-	s, err := connector.New(config(t))
+	s, err := connector.New(embedded(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -365,7 +360,7 @@ func TestStopped(t *testing.T) {
 
 // TestShutdownLetsHandlersFinish stops a server in the middle of a message.
 func TestShutdownLetsHandlersFinish(t *testing.T) {
-	c := config(t)
+	c := embedded(t)
 	c.NATS.Embedded.Durability = broker.DurabilityOS
 	s := server(t, c)
 	publish(t, s, "/queue/work", nil, "first")
@@ -401,7 +396,7 @@ func TestShutdownLetsHandlersFinish(t *testing.T) {
 
 // TestShutdownCutsStuckHandlers does not wait for ever.
 func TestShutdownCutsStuckHandlers(t *testing.T) {
-	s := server(t, config(t))
+	s := server(t, embedded(t))
 	begun := make(chan struct{})
 	l := subscribe(t, s, "/topic/x", nil, func(ctx context.Context, _ connector.Message) error {
 		close(begun)
@@ -423,7 +418,7 @@ func TestShutdownCutsStuckHandlers(t *testing.T) {
 
 // TestSlowHandler shows that a handler may take longer than a socket that does not read.
 func TestSlowHandler(t *testing.T) {
-	c := config(t)
+	c := embedded(t)
 	c.Limits.WriteStall = 20 * time.Millisecond
 	s := server(t, c)
 	got := make(received, 100)
@@ -445,7 +440,7 @@ func TestSlowHandler(t *testing.T) {
 
 // TestSlowConsumerIsTold overflows a listener of a topic.
 func TestSlowConsumerIsTold(t *testing.T) {
-	c := config(t)
+	c := embedded(t)
 	c.Limits.Body, c.Limits.PendingBytes = 64<<10, 256<<10
 	s := server(t, c)
 	release := make(chan struct{})
@@ -470,10 +465,10 @@ func TestSlowConsumerIsTold(t *testing.T) {
 
 // TestLocalSessionsTakeNoSlot publishes and subscribes while clients have all slots, also faster than clients may.
 func TestLocalSessionsTakeNoSlot(t *testing.T) {
-	c := config(t)
+	c := embedded(t)
 	c.Limits.Connections, c.Limits.FramesPerSecond = 1, 2
 	s := server(t, c)
-	client(t, s)
+	stompClient(t, s)
 	got := make(received, 100)
 	subscribe(t, s, "/topic/x", nil, got.handle)
 	for range 50 {
@@ -485,7 +480,7 @@ func TestLocalSessionsTakeNoSlot(t *testing.T) {
 }
 
 func TestPublishFromMany(t *testing.T) {
-	s := server(t, config(t))
+	s := server(t, embedded(t))
 	var seen sync.Map
 	var count atomic.Int32
 	all := make(chan struct{})

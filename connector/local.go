@@ -46,8 +46,14 @@ func (l *localEnd) Read(p []byte) (int, error) {
 // SetReadDeadline implements net.Conn.
 func (l *localEnd) SetReadDeadline(t time.Time) error { return l.in.SetReadDeadline(t) }
 
-// SetWriteDeadline does nothing: limits.write_stall finds sockets that nobody reads, but a listener may take its time.
-func (l *localEnd) SetWriteDeadline(time.Time) error { return nil }
+// SetWriteDeadline heeds a time that has passed only, which ends a write: limits.write_stall finds sockets that nobody
+// reads, but a listener may take its time.
+func (l *localEnd) SetWriteDeadline(t time.Time) error {
+	if t.After(time.Now()) {
+		return nil
+	}
+	return l.Conn.SetWriteDeadline(t)
+}
 
 // Close implements net.Conn.
 func (l *localEnd) Close() error { return errors.Join(l.in.Close(), l.Conn.Close()) }

@@ -65,22 +65,12 @@ func exchange(t *testing.T, c *stompclient.Conn, f stompclient.Frame, command st
 	}
 }
 
-// eventually calls check until it is true.
-func eventually(t *testing.T, what string, check func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !check(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
-}
-
 func TestMetrics(t *testing.T) {
-	c := config(t)
+	c := embedded(t)
 	c.Limits.Connections = 2
 	c.Version = "1.2.3"
 	s := server(t, c)
-	a, b := client(t, s), client(t, s)
+	a, b := stompClient(t, s), stompClient(t, s)
 	exchange(t, a, stompclient.New("SUBSCRIBE", "id", "1", "destination", "/queue/q", "ack", "client", "receipt", "1"), "RECEIPT")
 	exchange(t, b, stompclient.New("SUBSCRIBE", "id", "1", "destination", "/topic/t", "receipt", "1"), "RECEIPT")
 	exchange(t, b, stompclient.New("SEND", "destination", "/queue/q", "receipt", "2"), "RECEIPT")
@@ -90,7 +80,7 @@ func TestMetrics(t *testing.T) {
 	for range 3 {
 		exchange(t, b, stompclient.New("SEND", "destination", "/topic/t"), "MESSAGE")
 	}
-	eventually(t, "the last frame is counted", func() bool {
+	until(t, "the last frame is counted", func() bool {
 		return strings.Contains(get(t, s, "/metrics", 200), "\n"+`natstomp_frames_sent_total{command="MESSAGE"} 4`+"\n")
 	})
 	want(t, s,
@@ -131,7 +121,7 @@ func TestMetrics(t *testing.T) {
 	exchange(t, a, stompclient.New("SEND", "destination", "/queue//", "receipt", "3"), "ERROR")
 	_ = third.Close()
 	_ = a.Close()
-	eventually(t, "one connection is left", func() bool { return len(s.Connections()) == 1 })
+	until(t, "one connection is left", func() bool { return len(s.Connections()) == 1 })
 	want(t, s,
 		`natstomp_connections{transport="tcp",version="1.2"} 1`,
 		`natstomp_connections_total{transport="tcp"} 3`,
@@ -147,7 +137,7 @@ func TestMetrics(t *testing.T) {
 	)
 }
 
-// refused is a further connection to the listener of client.
+// refused is a further connection to the listener of stompClient.
 func refused(t *testing.T, s *connector.Server) *stompclient.Conn {
 	t.Helper()
 	c, err := stompclient.Dial(s.Status().Listeners[0].Address)
@@ -160,8 +150,8 @@ func refused(t *testing.T, s *connector.Server) *stompclient.Conn {
 
 // TestFramesBeforeTheReceiptAreCountedOnce sends to a topic while its SUBSCRIBE waits for the flush.
 func TestFramesBeforeTheReceiptAreCountedOnce(t *testing.T) {
-	s := server(t, config(t))
-	c := client(t, s)
+	s := server(t, embedded(t))
+	c := stompClient(t, s)
 	const rounds = 50
 	for n := range rounds {
 		id := fmt.Sprint(n)
@@ -177,7 +167,7 @@ func TestFramesBeforeTheReceiptAreCountedOnce(t *testing.T) {
 			}
 		}
 	}
-	eventually(t, "all are counted", func() bool {
+	until(t, "all are counted", func() bool {
 		scrape := get(t, s, "/metrics", 200)
 		return strings.Contains(scrape, fmt.Sprintf("natstomp_frames_sent_total{command=\"MESSAGE\"} %d\n", rounds)) &&
 			strings.Contains(scrape, fmt.Sprintf("natstomp_frames_sent_total{command=\"RECEIPT\"} %d\n", rounds))
@@ -185,7 +175,7 @@ func TestFramesBeforeTheReceiptAreCountedOnce(t *testing.T) {
 }
 
 func TestRegisterer(t *testing.T) {
-	c := config(t)
+	c := embedded(t)
 	registry := prometheus.NewRegistry()
 	c.Registerer = registry
 	first, err := connector.New(c)
@@ -205,7 +195,7 @@ func TestRegisterer(t *testing.T) {
 	if before == 0 || before > 250 {
 		t.Errorf("got %d series", before)
 	}
-	other := config(t)
+	other := embedded(t)
 	other.Registerer = registry
 	second, err := connector.New(other)
 	if err != nil {
@@ -236,11 +226,11 @@ func series(t *testing.T, g prometheus.Gatherer) (n int) {
 }
 
 func TestConnections(t *testing.T) {
-	s := server(t, config(t))
+	s := server(t, embedded(t))
 	if got := get(t, s, "/api/stomp/connections", 200); got != `{"error":false,"error_string":"","data":{"connections":[],"total":0}}`+"\n" {
 		t.Errorf("without any: got %s", got)
 	}
-	c := client(t, s)
+	c := stompClient(t, s)
 	exchange(t, c, stompclient.New("SUBSCRIBE", "id", "s-1", "destination", "/queue/a/b", "ack", "client-individual", "receipt", "1"), "RECEIPT")
 	exchange(t, c, stompclient.New("SUBSCRIBE", "id", "s-2", "destination", "/topic/>", "receipt", "2"), "RECEIPT")
 	publish(t, s, "/queue/a.b", nil, "held")
@@ -292,8 +282,8 @@ func TestConnections(t *testing.T) {
 
 // TestNoSecretIsShown connects with a passcode.
 func TestNoSecretIsShown(t *testing.T) {
-	s := server(t, config(t))
-	client(t, s)
+	s := server(t, embedded(t))
+	stompClient(t, s)
 	c := refused(t, s)
 	if _, err := c.Connect("1.2", "login", "bob\\c\\", "passcode", "canary"); err != nil {
 		t.Fatal(err)
@@ -306,7 +296,7 @@ func TestNoSecretIsShown(t *testing.T) {
 }
 
 func TestAdminBeforeStart(t *testing.T) {
-	s, err := connector.New(config(t))
+	s, err := connector.New(embedded(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +317,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := config(t)
+	c := embedded(t)
 	registry := prometheus.NewRegistry()
 	c.Registerer = registry
 	server(t, c)

@@ -30,8 +30,10 @@ func TestMain(m *testing.M) {
 // clients are the libraries under test.
 var clients = []client{stompPy{}, goStomp{}, stompit, stompJS, chromium}
 
-// overWebSocket are those of them that use WebSocket.
-var overWebSocket = []client{stompJS, chromium}
+var (
+	javascriptClients = []client{stompit, stompJS, chromium}
+	overWebSocket     = []client{stompJS, chromium}
+)
 
 // A client runs scenarios with one library.
 type client interface {

@@ -71,8 +71,13 @@ func TestMixed(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t)
 	pairs := [][2]client{
-		{stompPy{}, goStomp{}}, {goStomp{}, stompPy{}}, {goStomp{}, stompit}, {stompit, chromium}, {chromium, stompPy{}},
-		{stompPy{}, stompJS}, {stompJS, goStomp{}},
+		{stompPy{}, goStomp{}},
+		{goStomp{}, stompPy{}},
+		{goStomp{}, stompit},
+		{stompit, chromium},
+		{chromium, stompPy{}},
+		{stompPy{}, stompJS},
+		{stompJS, goStomp{}},
 	}
 	for _, p := range pairs {
 		for _, pattern := range []string{"topic", "queue"} {

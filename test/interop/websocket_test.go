@@ -104,8 +104,16 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// The libraries of older pages. They speak one version: stompjs 2 whatever its subprotocol, webstomp-client the one of its
-// subprotocol, of which it offers the lowest first.
+// oldBrowserClients are the libraries of older pages.
+var oldBrowserClients = []client{stompJS2, webstomp}
+
+var (
+	stompJS2 = browserClient{name: "stompjs2", npm: stompJS2Package}
+	webstomp = browserClient{name: "webstomp", npm: webstompPackage}
+)
+
+// They speak one version: stompjs 2 whatever its subprotocol, webstomp-client the one of its subprotocol, of which it
+// offers the lowest first.
 func TestOldBrowserClients(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t)
@@ -113,8 +121,8 @@ func TestOldBrowserClients(t *testing.T) {
 		client               browserClient
 		version, subprotocol string
 	}{
-		{browserClient{name: "stompjs2", npm: stompJS2Package}, "1.1", "v11.stomp"},
-		{browserClient{name: "webstomp", npm: webstompPackage}, "1.2", "v12.stomp"},
+		{stompJS2, "1.1", "v11.stomp"},
+		{webstomp, "1.2", "v12.stomp"},
 	} {
 		tests := map[string]func(*testing.T, *testserver.Server, client, string){
 			"ack modes": testAckModes, "transactions": testTransactions, "errors": testErrors,

@@ -48,10 +48,15 @@ export function load(platform, name) {
     }
 
     join(destination, ack, headers, receipt) {
-      const listener = (frame) =>
-        this.received({ headers: frame.headers, body: octetsOf(frame.body), native: frame }, this.kind);
-      return this.client.subscribe(destination, listener, asking(receipt, { ack, ...headers }));
+      return this.client.subscribe(destination, this.listener, asking(receipt, { ack, ...headers }));
     }
+
+    expect() {
+      this.client.onreceive = this.listener;
+    }
+
+    listener = (frame) =>
+      this.received({ headers: frame.headers, body: octetsOf(frame.body), native: frame }, this.kind);
 
     part(subscription) {
       subscription.unsubscribe();

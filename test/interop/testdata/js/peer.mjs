@@ -97,6 +97,7 @@ class Mailbox {
  *   dial(variant)                                    begins to connect
  *   transmit(destination, octets, headers, receipt)  SEND
  *   join(destination, ack, headers, receipt)         SUBSCRIBE; returns what part takes
+ *   expect(id)                                       takes the messages of a subscription that the server makes
  *   part(subscription, receipt)                      UNSUBSCRIBE
  *   settle(verb, message, headers, receipt)          "ack" or "nack", of what received was given as message.native
  *   begin(transaction)                               BEGIN

@@ -198,3 +198,4 @@ export async function consume(run) {
 }
 
 export * from "./queue_scenarios.mjs";
+export * from "./rpc_scenarios.mjs";

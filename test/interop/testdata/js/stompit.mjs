@@ -93,28 +93,30 @@ export function load(platform) {
     }
 
     join(destination, ack, headers, receipt) {
-      const listener = (error, frame) => {
-        if (!error) {
-          this.read(frame);
-        }
-      };
       if (!receipt) {
-        return this.client.subscribe({ destination, ack, ...headers }, listener);
+        return this.client.subscribe({ destination, ack, ...headers }, this.listener);
       }
       const id = `own-${this.nextID++}`;
-      const subscription = this.client.setImplicitSubscription(id, ack, listener);
+      const subscription = this.client.setImplicitSubscription(id, ack, this.listener);
       this.client.sendFrame("SUBSCRIBE", { id, destination, ack, ...headers }, this.asking(receipt)).end();
       return subscription;
     }
 
+    expect(id) {
+      this.client.setImplicitSubscription(id, "auto", this.listener);
+    }
+
     /** Reads a MESSAGE whole; stompit goes on with the next one then. */
-    read(frame) {
+    listener = (error, frame) => {
+      if (error) {
+        return; // Of the connection, which shows it too.
+      }
       const chunks = [];
       frame.on("data", (chunk) => chunks.push(chunk));
       frame.on("end", () => {
         this.received({ headers: frame.headers, body: Buffer.concat(chunks), native: frame });
       });
-    }
+    };
 
     part(subscription) {
       subscription.unsubscribe();

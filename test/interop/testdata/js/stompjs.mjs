@@ -57,10 +57,15 @@ export function load(platform) {
     }
 
     join(destination, ack, headers, receipt) {
-      const listener = (frame) =>
-        this.received({ headers: frame.headers, body: frame.binaryBody, native: frame }, this.kind);
-      return this.client.subscribe(destination, listener, this.asking(receipt, { ack, ...headers }));
+      return this.client.subscribe(destination, this.listener, this.asking(receipt, { ack, ...headers }));
     }
+
+    expect() {
+      this.client.onUnhandledMessage = this.listener;
+    }
+
+    listener = (frame) =>
+      this.received({ headers: frame.headers, body: frame.binaryBody, native: frame }, this.kind);
 
     part(subscription, receipt) {
       subscription.unsubscribe(this.asking(receipt));

@@ -1,5 +1,5 @@
 # make             lint and test, what a change must pass
-# make interop     real client libraries against a real server (needs Debian's python3-stomp)
+# make interop     real client libraries against a real server (needs Debian's python3-stomp, nodejs, npm, chromium)
 # make fuzz T=20s  every fuzz target for T
 # make bench       benchmarks, COUNT runs each, for benchstat; BENCH and PKG narrow them
 # make fmt         writes what lint wants formatted

@@ -76,25 +76,25 @@ func TestFailedStartKeepsTheMarks(t *testing.T) {
 	}{
 		{"port in use", func(t *testing.T, cfg connector.Config) error {
 			cfg.Listeners.TCP.Address = taken.Addr().String()
-			return startOnly(t, t.Context(), cfg)
+			return startOnly(t.Context(), t, cfg)
 		}},
 		{"too many queues", func(t *testing.T, cfg connector.Config) error {
 			cfg.Limits.Queues = 1
 			cfg.Queues.Declare = []string{"another"}
-			return startOnly(t, t.Context(), cfg)
+			return startOnly(t.Context(), t, cfg)
 		}},
 		{"marks cannot be saved", func(t *testing.T, cfg connector.Config) error {
 			obstacle := filepath.Join(cfg.NATS.Embedded.StoreDir, marksFile+".new")
 			if err := os.Mkdir(obstacle, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			defer os.Remove(obstacle) //nolint:errcheck // it shows at the next start
-			return startOnly(t, t.Context(), cfg)
+			defer os.Remove(obstacle)
+			return startOnly(t.Context(), t, cfg)
 		}},
 		{"given up", func(t *testing.T, cfg connector.Config) error {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			return startOnly(t, ctx, cfg)
+			return startOnly(ctx, t, cfg)
 		}},
 	}
 	for _, tt := range []struct {
@@ -153,7 +153,7 @@ func crashed(t *testing.T, store string) {
 }
 
 // startOnly starts a server that must not come up.
-func startOnly(t *testing.T, ctx context.Context, cfg connector.Config) error {
+func startOnly(ctx context.Context, t *testing.T, cfg connector.Config) error {
 	t.Helper()
 	s, err := connector.New(cfg)
 	if err != nil {

@@ -102,7 +102,7 @@ func replay(t *testing.T, srv *testserver.Server, messages int, each time.Durati
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close() //nolint:errcheck // only read from
+	defer c.Close()
 	if err := c.Send(subscribe("s", replayDestination, "x-start", "first")); err != nil {
 		t.Fatal(err)
 	}

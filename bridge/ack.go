@@ -94,7 +94,7 @@ func (b *Bridge) GiveBack(ds []Delivery) error {
 	if len(ds) == 0 {
 		return nil
 	}
-	slices.SortFunc(ds, func(a, b Delivery) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	sortDeliveries(ds)
 	last := len(ds) - 1
 	var errs []error
 	for _, d := range ds[:last] {
@@ -104,4 +104,9 @@ func (b *Bridge) GiveBack(ds []Delivery) error {
 	done := make(chan error, 1)
 	b.ConfirmNack(ds[last:], func(Delivery) time.Duration { return 0 }, func(err error) { done <- err })
 	return errors.Join(append(errs, <-done)...)
+}
+
+// sortDeliveries puts deliveries into stream order.
+func sortDeliveries(ds []Delivery) {
+	slices.SortFunc(ds, func(a, b Delivery) int { return cmp.Compare(a.Sequence, b.Sequence) })
 }

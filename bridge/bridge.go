@@ -71,6 +71,9 @@ type Bridge struct {
 	requests  *requests
 	addresses *addresses
 
+	// wideGate keeps wide filters from opening while a pull is ended; see QueueSubscription.end.
+	wideGate sync.RWMutex
+
 	stop chan struct{}
 	wg   sync.WaitGroup
 }

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"time"
@@ -13,14 +14,10 @@ import (
 const (
 	// fetchTimeout bounds a fetch of what is there.
 	fetchTimeout = 2 * time.Second
-	// settleTime and settleQuiet bound how long the end of a pull waits for what the server is sending, and for how
-	// long nothing of it may come.
-	settleTime  = time.Second
-	settleQuiet = 10 * time.Millisecond
-	// overhearTime is how long the word that nobody listens may take.
-	overhearTime = 20 * time.Millisecond
-	// lingerDelay grows with each time that a message comes to a pull that nobody wants.
-	lingerDelay = 20 * time.Millisecond
+	// feedTimeout bounds the wait for a message that was given back to reach a pull that waits.
+	feedTimeout = 250 * time.Millisecond
+	// lingerCheck is how often a pull that could not be ended is tried again.
+	lingerCheck = time.Second
 	// sendingTime is how long after the last word from the server it may still be sending.
 	sendingTime = time.Second
 )
@@ -89,7 +86,13 @@ func (b *Bridge) share(d *durable, view View, room int, hold Hold, r QueueReceiv
 func (s *QueueSubscription) Stop(held func() []Delivery) {
 	s.Halt()
 	<-s.done
-	if err := s.b.GiveBack(append(held(), s.refused...)); err != nil {
+	back := append(held(), s.refused...)
+	s.refused = nil
+	if s.outstanding > 0 {
+		back = s.feed(back)
+		s.b.launch(s.linger)
+	}
+	if err := s.b.GiveBack(back); err != nil {
 		s.b.log.Warn("returning messages failed; they come back after the ack wait", "stream", s.from.stream, "err", err)
 	}
 }
@@ -98,94 +101,159 @@ func (s *QueueSubscription) run() {
 	defer close(s.done)
 	s.loop(s.hold.Check, s)
 	s.leave()
-	s.forget()
 }
 
 // silent implements listener: the pull is lost, another is sent.
 func (s *QueueSubscription) silent() { s.forget() }
 
-// leave ends the open pull without stranding a message. While the server is sending it is let to the end of the pull;
-// else the interest is taken away, and the server forgets the pull.
+// leave ends the open pull, so that no message is on its way to nobody. A pull that waits stays open where somebody
+// listens to everything: Stop sees to it.
 func (s *QueueSubscription) leave() {
-	s.settleDown()
-	if s.outstanding > 0 && s.b.overheard() {
-		s.linger()
+	err := s.end()
+	if err == nil && s.outstanding > 0 {
 		return
 	}
-	// Drain keeps the subscription's place in the client until the server's last message is in the channel; a plain
-	// unsubscribe would strand what is on the way (research: return of held messages).
-	err := s.sub.Drain()
-	if err == nil {
-		err = s.b.control.wait()
-	}
-	s.receiveAll()
-	if err == nil && s.outstanding > 0 {
-		err = s.cancel()
-	}
+	s.forget()
 	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 		s.b.log.Warn("ending a pull failed", "stream", s.from.stream, "err", err)
 	}
 }
 
-// settleDown receives what the server is sending, up to the end of the pull.
-func (s *QueueSubscription) settleDown() {
-	end := time.NewTimer(settleTime)
-	defer end.Stop()
-	for s.outstanding > 0 {
-		quiet := time.NewTimer(settleQuiet)
-		select {
-		case m := <-s.messages:
-			quiet.Stop()
-			s.receive(m)
-		case <-quiet.C:
-			return
-		case <-end.C:
-			quiet.Stop()
-			return
+func (s *QueueSubscription) end() error {
+	if err := s.finish(); err != nil {
+		return err
+	}
+	if s.outstanding > 0 {
+		// No wide filter of this node may open between the question and the end of the pull.
+		s.b.wideGate.RLock()
+		defer s.b.wideGate.RUnlock()
+		if overheard, err := s.b.overheard(); err != nil || overheard {
+			return err
 		}
 	}
+	// Drain keeps the subscription's place in the client until the server's last message is in the channel; a plain
+	// unsubscribe would strand what is on the way (research: return of held messages).
+	if err := s.sub.Drain(); err != nil {
+		return err
+	}
+	if err := s.b.control.wait(); err != nil {
+		return err
+	}
+	s.receiveAll()
+	if s.outstanding == 0 {
+		return nil
+	}
+	err := s.cancel()
+	s.forget()
+	return err
+}
+
+// finish reads a pull that takes what is there to its end, which comes by itself and soon: to take the interest away
+// would let what is on the way be redelivered before what is given back.
+func (s *QueueSubscription) finish() error {
+	s.receiveAll()
+	limit := time.NewTimer(fetchTimeout)
+	defer limit.Stop()
+	for s.outstanding > 0 && !s.waiting {
+		select {
+		case m := <-s.messages:
+			s.receive(m)
+		case <-limit.C:
+			return ErrTimeout
+		}
+	}
+	return nil
 }
 
 // overheard says whether somebody listens to every subject, such as a subscription to /topic/> or a native one to >. Then
-// the server believes that an inbox is wanted when it is not, and what it sends there waits for the ack wait.
-func (b *Bridge) overheard() bool {
+// the server believes that an inbox is wanted when it is not: it keeps the pull, and takes what it sends there for
+// delivered. wideGate is held.
+func (b *Bridge) overheard() (bool, error) {
 	if b.topics.wides.Load() > 0 {
-		return true
+		return true, nil
 	}
-	_, err := b.cfg.Control.Request(nats.NewInbox(), nil, overhearTime)
-	return !errors.Is(err, nats.ErrNoResponders)
+	got := make(chan *nats.Msg, 1)
+	inbox := nats.NewInbox()
+	sub, err := b.cfg.Control.ChanSubscribe(inbox, got)
+	if err != nil {
+		return false, err
+	}
+	defer sub.Unsubscribe() //nolint:errcheck // fails only when the connection is gone, and then it is done
+	if err := b.cfg.Control.PublishRequest(nats.NewInbox(), inbox, nil); err != nil {
+		return false, err
+	}
+	if err := b.control.wait(); err != nil {
+		return false, err
+	}
+	select {
+	case m := <-got:
+		return m.Header.Get("Status") != "503", nil // Nobody listens to a subject that nobody knows.
+	default:
+		return true, nil
+	}
 }
 
-// linger keeps the inbox until the open pull is over and passes on what comes: back to the queue, and later each time
-// it comes again.
-func (s *QueueSubscription) linger() {
-	sub, messages, outstanding := s.sub, s.messages, s.outstanding
-	s.b.launch(func() {
-		defer sub.Unsubscribe() //nolint:errcheck // fails only when the connection is gone, and then it is done
-		over := time.NewTimer(pullExpires + time.Second)
-		defer over.Stop()
-		for outstanding > 0 {
-			select {
-			case m := <-messages:
-				d, ok := delivery(m)
-				if !ok {
-					left, _ := strconv.Atoi(m.Header.Get("Nats-Pending-Messages")) // Absent in a heart-beat.
-					outstanding -= left
-					continue
-				}
-				outstanding--
-				// Its first way back is immediate: somebody else may wait for it.
-				delay := time.Duration(max(int64(d.Count)-2, 0)) * lingerDelay
-				if err := s.b.Nack(d, min(delay, time.Second)); err != nil {
-					return // NATS is away; it comes back after the ack wait.
-				}
-			case <-over.C:
-				return
-			case <-s.b.stop:
-				return
-			}
+// feed gives the first message back on its own, where a pull of this subscription still waits, so that it ends by that
+// and takes nothing out of the order of the others. What is returned is still to be given back.
+func (s *QueueSubscription) feed(back []Delivery) []Delivery {
+	if len(back) == 0 {
+		return nil
+	}
+	sortDeliveries(back)
+	delivered := s.deliveries()
+	if err := s.b.GiveBack(back[:1]); err != nil {
+		return back
+	}
+	back = back[1:]
+	// Somebody gets it, this subscription or another.
+	for deadline := time.Now().Add(feedTimeout); s.outstanding > 0 && time.Now().Before(deadline); {
+		went := s.deliveries() != delivered
+		if err := s.b.control.wait(); err != nil {
+			break
 		}
-	})
+		s.receiveAll()
+		if went {
+			break
+		}
+	}
+	back = append(back, s.refused...)
+	s.refused = nil
+	return back
+}
+
+// deliveries is how many the consumer has made to everybody.
+func (s *QueueSubscription) deliveries() uint64 {
+	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
+	defer cancel()
+	c, err := s.b.cfg.JS.Consumer(ctx, s.from.stream, s.from.name)
+	if err != nil {
+		return 0
+	}
+	return c.CachedInfo().Delivered.Consumer
+}
+
+// linger keeps the inbox until the pull that waits has ended, or can be ended, and gives back at once what it brings.
+func (s *QueueSubscription) linger() {
+	defer s.sub.Unsubscribe() //nolint:errcheck // fails only when the connection is gone, and then it is done
+	over := time.NewTimer(pullExpires + time.Second)
+	defer over.Stop()
+	tick := time.NewTicker(lingerCheck)
+	defer tick.Stop()
+	for s.outstanding > 0 {
+		select {
+		case m := <-s.messages:
+			s.receive(m)
+		case <-tick.C:
+			s.leave()
+		case <-over.C:
+			return
+		case <-s.b.stop:
+			return
+		}
+	}
+	if err := s.b.GiveBack(s.refused); err != nil {
+		s.b.log.Warn("returning a message failed; it comes back after the ack wait", "stream", s.from.stream, "err", err)
+	}
 }
 
 // receiveAll handles what is in the channel.
@@ -261,6 +329,7 @@ func (s *QueueSubscription) receive(m *nats.Msg) {
 		return
 	}
 	s.arrived(m)
+	s.more = meta.NumPending > 0 || meta.NumDelivered > 1 || s.outstanding > 0
 	d := Delivery{Reply: m.Reply, Sequence: meta.Sequence.Stream, Count: meta.NumDelivered, Size: len(m.Data)}
 	destination, ok := s.view.destination(s.b.cfg.Router, m.Subject)
 	if !ok || s.d.early(meta.Sequence.Stream, meta.Timestamp) {

@@ -61,6 +61,8 @@ type puller struct {
 	octets      int  // octets asked for that have not come
 	tooLarge    bool // a message waits that is larger than a pull may bring
 	large       bool // a pull without bound in octets is open; it holds a token
+	waiting     bool // the open pull waits for one message; only where messages are returned
+	more        bool // there may be more messages; only where messages are returned
 	none        bool // the last such pull found nothing
 	paused      bool // there is no consumer to ask
 	heard       time.Time
@@ -158,8 +160,13 @@ func (p *puller) next() string {
 	return "$JS.API.CONSUMER.MSG.NEXT." + p.from.stream + "." + p.from.name
 }
 
-// pull asks for as much as the receiver has credit for, when little is on the way.
+// pull asks for as much as the receiver has credit for, when little is on the way. Where messages are returned only one
+// pull is open at a time, so that it can be ended without a message that is on its way to nobody: while there may be
+// more messages it takes what is there, and ends by itself; else it waits for one.
 func (p *puller) pull() {
+	if p.sizes != nil && p.outstanding > 0 {
+		return
+	}
 	if p.outstanding == 0 && p.octets > 0 {
 		return // The word about the end of the last pull is on its way.
 	}
@@ -177,6 +184,7 @@ func (p *puller) pull() {
 	largest := p.sizes.largest()
 	alone := p.tooLarge || largest > octets && !p.none
 	request := append(make([]byte, 0, 96), `{"batch":`...)
+	p.waiting = false
 	switch {
 	case alone && p.outstanding == 0:
 		// One message larger than the budget comes alone, and so do few on the whole node.
@@ -189,6 +197,8 @@ func (p *puller) pull() {
 		p.large, messages, octets = true, 1, p.from.maxBytes
 	case octets <= 0 || alone:
 		return
+	case p.sizes != nil && (!p.more || largest == 0):
+		p.waiting, messages = true, 1
 	case largest > 0:
 		messages = min(messages, max(octets/largest, 1))
 	}
@@ -196,7 +206,7 @@ func (p *puller) pull() {
 	if octets > 0 {
 		request = strconv.AppendInt(append(request, `,"max_bytes":`...), int64(octets), 10)
 	}
-	if p.large {
+	if p.large || p.sizes != nil && !p.waiting {
 		request = append(request, `,"no_wait":true}`...)
 	} else {
 		request = p.appendTimes(request)
@@ -305,7 +315,9 @@ func (p *puller) status(m *nats.Msg) (there bool) {
 	p.outstanding = max(p.outstanding-left, 0)
 	p.used(octets)
 	switch description := m.Header.Get("Description"); {
-	case code == "404", code == "408", description == "Batch Completed":
+	case description == "Batch Completed":
+	case code == "404", code == "408":
+		p.more = false
 	case description == "Message Size Exceeds MaxBytes":
 		p.tooLarge = true // The other open pulls end too; a new one would only end the same way.
 	case description == "Consumer Deleted", code == "503":

@@ -231,6 +231,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
 	s.closeListeners("tcp", "ws", served) // The admin listener stays, so that readiness can be asked.
 	s.haltPulls()                         // First, so that nothing given back goes to another session of this server.
+	s.bridge.Closing()
 	s.mu.Lock()
 	for c := range s.conns {
 		if c.via != viaLocal {

@@ -65,7 +65,7 @@ type Bridge struct {
 	store   *store
 	bound   *bindings
 	batches batchID
-	closing atomic.Bool // the server ends with us
+	closing atomic.Bool   // the server ends with us
 	large   chan struct{} // one token for each pull without bound in octets
 	pulls   atomic.Uint64
 

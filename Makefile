@@ -39,8 +39,9 @@ test:
 	$(GO) test -race -timeout $(TIMEOUT) $(packages)
 	$(GO) test -run Alloc -timeout $(TIMEOUT) $(allocation_packages)
 
+# They wait for their clients most of the time.
 interop:
-	$(GO) test -count=1 -timeout $(TIMEOUT) ./test/interop/...
+	$(GO) test -count=1 -parallel 4 -timeout $(TIMEOUT) ./test/interop/...
 
 # The go command fuzzes one target of one package at a time.
 fuzz:

@@ -211,6 +211,11 @@ func (qs *queues) closeQueue(ctx context.Context, q *queue) error {
 	defer qs.closing.Add(-1)
 	began := time.Now()
 	config := qs.streamConfig(q)
+	// The others must not make the stream anew while it is being deleted: the server would lose the new one's files. Who
+	// has not heard this when it makes it is done before the deletion.
+	if err := qs.presence.announce(wordClosing, q); err != nil {
+		return err
+	}
 	away := config
 	away.Subjects = []string{closedRoot + q.stream}
 	away.Metadata = maps.Clone(config.Metadata)
@@ -237,10 +242,6 @@ func (qs *queues) closeQueue(ctx context.Context, q *queue) error {
 	}
 	if err == nil && qs.used(q) {
 		err = errNotIdle
-	}
-	if err == nil {
-		// The others must not make the stream anew while it is being deleted: the server would lose the new one's files.
-		err = qs.presence.announce(wordClosing, q)
 	}
 	if err == nil && time.Since(began) > closeTime {
 		err = errNotIdle

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -33,6 +34,8 @@ type presence struct {
 	node string
 
 	questions chan *nats.Msg
+	words     *nats.Subscription // what other nodes say about queues
+	heard     atomic.Int64       // how many of those words were handled
 	subs      []*nats.Subscription
 
 	mu    sync.Mutex
@@ -62,10 +65,12 @@ func (p *presence) start(gone func(stream string)) error {
 		if node := m.Header.Get(nodeHeader); node != p.node {
 			p.hear(strings.TrimPrefix(m.Subject, queueRoot), string(m.Data), node, gone)
 		}
+		p.heard.Add(1)
 	})
 	if err != nil {
 		return err
 	}
+	p.words = sub
 	p.subs = append(p.subs, sub)
 	return nil
 }
@@ -81,6 +86,27 @@ func (p *presence) hear(word, stream, node string, gone func(stream string)) {
 	p.mu.Unlock()
 	if word == wordGone {
 		gone(stream)
+	}
+}
+
+// catchUp returns when everything that other nodes had said before is heard.
+func (p *presence) catchUp() error {
+	if err := p.b.control.wait(); err != nil {
+		return err
+	}
+	for {
+		waiting, _, err := p.words.Pending()
+		if err != nil {
+			return err
+		}
+		handed, err := p.words.Delivered()
+		if err != nil {
+			return err
+		}
+		if waiting == 0 && p.heard.Load() >= handed {
+			return nil
+		}
+		p.b.pause(time.Millisecond)
 	}
 }
 

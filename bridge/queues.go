@@ -83,7 +83,7 @@ func (qs *queues) newQueue(channel, subject string) *queue {
 		durable: &durable{consumer: consumer{stream: stream, name: durableName}, ackWait: ackWait},
 		ready:   make(chan struct{}),
 	}
-	q.place.queue = q
+	q.queue = q
 	if settings := qs.b.cfg.Queues.Settings; settings != nil {
 		q.settings = settings(channel)
 	}
@@ -170,6 +170,9 @@ func (qs *queues) create(q *queue) error {
 	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
 	defer cancel()
 	for made := false; !made; {
+		if err := qs.presence.catchUp(); err != nil {
+			return fmt.Errorf("making %s: %w", q.stream, err)
+		}
 		err := error(nil)
 		if qs.presence.closer(q.stream) == "" {
 			_, err = qs.b.cfg.JS.CreateStream(ctx, qs.streamConfig(q))

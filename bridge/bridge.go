@@ -38,8 +38,12 @@ type Config struct {
 type QueueConfig struct {
 	// Limit is how many queues may exist through creation by use; 0 is no limit.
 	Limit int
-	// MaxBytes is the size of one queue in octets; 0 is no limit.
-	MaxBytes int64
+	// Settings returns the settings of the queue of a channel. Default: those of the zero value.
+	Settings func(channel string) QueueSettings
+	// IdleDelete is after what time an empty queue is deleted that nobody uses; 0 is never.
+	IdleDelete time.Duration
+	// DelayBytes bounds the octets of all messages that wait for their delay to pass; 0 is no limit.
+	DelayBytes int64
 	// DedupWindow is how long JetStream remembers a message id.
 	DedupWindow time.Duration
 	// Storage is where messages are kept.
@@ -64,10 +68,12 @@ type Bridge struct {
 	queues  *queues
 	store   *store
 	bound   *bindings
+	delays  *delays
 	batches batchID
 	closing atomic.Bool   // the server ends with us
 	large   chan struct{} // one token for each pull without bound in octets
 	pulls   atomic.Uint64
+	expired atomic.Uint64 // SENDs whose message had expired
 
 	requests  *requests
 	addresses *addresses
@@ -75,13 +81,18 @@ type Bridge struct {
 	// wideGate keeps wide filters from opening while a pull is ended; see QueueSubscription.end.
 	wideGate sync.RWMutex
 
-	stop chan struct{}
-	wg   sync.WaitGroup
+	stop     chan struct{}
+	quit     chan struct{} // closed when nobody is to wait for NATS any more, at the latest with stop
+	quitOnce sync.Once
+	wg       sync.WaitGroup
+
+	mu      sync.Mutex
+	stopped bool // guarded by mu; no goroutine is started any more
 }
 
 // New returns a Bridge that is not started.
 func New(cfg Config) *Bridge {
-	b := &Bridge{cfg: cfg, log: cfg.Logger, stop: make(chan struct{})}
+	b := &Bridge{cfg: cfg, log: cfg.Logger, stop: make(chan struct{}), quit: make(chan struct{})}
 	b.data, b.control, b.wide = newFlusher(cfg.Data), newFlusher(cfg.Control), newFlusher(cfg.Wide)
 	b.pubs = newReplies(cfg.Data, cfg.PublishTimeout)
 	b.acks = newReplies(cfg.Control, cfg.PublishTimeout)
@@ -92,6 +103,7 @@ func New(cfg Config) *Bridge {
 	b.addresses = newAddresses(b)
 	b.store = &store{b: b}
 	b.bound = &bindings{b: b}
+	b.delays = newDelays(b)
 	b.batches.prefix = nats.NewInbox()[len(nats.InboxPrefix):] + "-"
 	return b
 }
@@ -117,11 +129,16 @@ func (b *Bridge) Start(ctx context.Context) error {
 	if err := b.store.recover(ctx); err != nil {
 		return err
 	}
-	return b.queues.recover(ctx)
+	if err := b.queues.start(ctx); err != nil {
+		return err
+	}
+	b.launch(b.delays.run)
+	return nil
 }
 
 // Abandon answers everything that waits for NATS with ErrStopped at once.
 func (b *Bridge) Abandon() {
+	b.quitOnce.Do(func() { close(b.quit) })
 	for _, r := range []*replies{b.pubs, b.acks} {
 		r.expire(func(expiry) bool { return true }, ErrStopped)
 	}
@@ -129,9 +146,15 @@ func (b *Bridge) Abandon() {
 
 // Stop ends the Bridge after all subscriptions have ended and returns the marks of its queues for the next start.
 func (b *Bridge) Stop(ctx context.Context) map[string]uint64 {
+	b.queues.stop()
 	marks := b.queues.marks(ctx)
+	b.quitOnce.Do(func() { close(b.quit) })
 	close(b.stop)
+	b.mu.Lock()
+	b.stopped = true
+	b.mu.Unlock()
 	b.wg.Wait()
+	b.queues.presence.stop()
 	b.pubs.stop()
 	b.acks.stop()
 	b.requests.stop()
@@ -142,10 +165,13 @@ func (b *Bridge) Stop(ctx context.Context) map[string]uint64 {
 // Pulls counts the requests to JetStream for messages so far.
 func (b *Bridge) Pulls() uint64 { return b.pulls.Load() }
 
-func (b *Bridge) launch(f func()) {
-	b.wg.Add(1)
-	go func() {
-		defer b.wg.Done()
-		f()
-	}()
+// launch runs f on a goroutine that Stop joins. False: the bridge has stopped.
+func (b *Bridge) launch(f func()) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.stopped {
+		return false
+	}
+	b.wg.Go(f)
+	return true
 }

@@ -38,6 +38,7 @@ const (
 // durable is a consumer that subscriptions share, natives' too.
 type durable struct {
 	consumer
+	policy  Policy        // how the subscriptions share it
 	mark    uint64        // everything up to here may have been delivered before this start
 	least   uint64        // nothing before is delivered
 	since   time.Time     // nothing stored earlier is delivered
@@ -74,18 +75,6 @@ func (id DurableID) consumer() string {
 	return durablePrefix + hex.EncodeToString(sum[:8])
 }
 
-// durable is the consumer that all subscriptions to the route share: a queue's, or the one that it is bound to.
-func (b *Bridge) durable(route router.Route) (*durable, error) {
-	if route.Bound != nil {
-		return b.bound.durable(route.Bound)
-	}
-	q, err := b.queues.get(route)
-	if err != nil {
-		return nil, err
-	}
-	return q.durable, nil
-}
-
 // SubscribeDurable starts to pull messages of the route's channels for a durable subscription, which is made if there is
 // none of that name. An empty start means: as it is, or Start's default when it is made. The rest is as with SubscribeQueue.
 func (b *Bridge) SubscribeDurable(route router.Route, id DurableID, start *Start, view View, room int, hold Hold, r QueueReceiver) (*QueueSubscription, error) {
@@ -93,7 +82,7 @@ func (b *Bridge) SubscribeDurable(route router.Route, id DurableID, start *Start
 	if err != nil {
 		return nil, err
 	}
-	return b.share(d, view.of(route), room, hold, r)
+	return b.share(&QueueSubscription{d: d, view: view.of(route), receiver: r, hold: hold}, room)
 }
 
 // attach returns the durable subscription, made if need be.

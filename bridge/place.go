@@ -1,8 +1,6 @@
 package bridge
 
 import (
-	"sync"
-
 	"github.com/nats-io/nats.go"
 
 	"github.com/natstomp/natstomp/connector/frame"
@@ -12,6 +10,7 @@ import (
 type place struct {
 	stream  string // empty where only the subject is known
 	bound   bool   // it is not natstomp's own: what is stored elsewhere is refused
+	queue   *queue // whose subject may be away for a moment; nil: nobody takes it away
 	mark    uint64 // everything up to here may have been delivered unnoticed before this start
 	window  *window
 	batches chan struct{} // one token for each atomic batch on the way
@@ -43,48 +42,4 @@ func (p *place) gone() error {
 		return ErrNotThere
 	}
 	return ErrNoStream
-}
-
-// maxBatches is how many atomic batches one stream works on at once; JetStream's own limit is 50.
-const maxBatches = 16
-
-const (
-	// windowMessages and windowBytes bound what waits for one stream's PubAck on this node. JetStream refuses
-	// publishes above 100,000 messages or 128 MiB waiting.
-	windowMessages = 4_000
-	windowBytes    = 32 << 20
-)
-
-// window bounds messages and octets on the way. The first message always fits.
-type window struct {
-	maxMessages, maxBytes int
-
-	mu              sync.Mutex
-	room            sync.Cond
-	messages, bytes int // guarded by mu
-}
-
-func newWindow(messages, bytes int) *window {
-	w := &window{maxMessages: messages, maxBytes: bytes}
-	w.room.L = &w.mu
-	return w
-}
-
-// enter blocks until there is room. Everything that entered leaves within the publish timeout.
-func (w *window) enter(messages, bytes int) {
-	w.mu.Lock()
-	for w.messages > 0 && (w.messages+messages > w.maxMessages || w.bytes+bytes > w.maxBytes) {
-		w.room.Wait()
-	}
-	w.messages += messages
-	w.bytes += bytes
-	w.mu.Unlock()
-}
-
-func (w *window) leave(messages, bytes int) {
-	w.mu.Lock()
-	w.messages -= messages
-	w.bytes -= bytes
-	w.mu.Unlock()
-	w.room.Broadcast()
 }

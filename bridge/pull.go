@@ -40,14 +40,26 @@ type QueueReceiver interface {
 type QueueSubscription struct {
 	puller
 	d        *durable
+	q        *queue // nil unless it is natstomp's own queue
 	view     View
 	receiver QueueReceiver
 	hold     Hold
+	options  QueueOptions
 
 	// Owned by run.
 	kept    time.Time
+	pinned  time.Time
+	pin     string // what an exclusive queue knows this subscription by while it has the queue
 	scratch []byte
 	refused []Delivery // what the receiver did not take
+}
+
+// QueueOptions is what a subscription asks of its queue.
+type QueueOptions struct {
+	// AutoDelete lets the queue vanish with its last subscription.
+	AutoDelete bool
+	// Priority is served first where it is higher, from 0 to 9, if the queue is prioritised.
+	Priority int
 }
 
 // Hold says how long a client may hold a message.
@@ -60,23 +72,33 @@ type Hold struct {
 
 // SubscribeQueue starts to pull messages of the route's queue, which is made if need be; it blocks while that takes.
 // room is the most messages ever outstanding. The caller ends the subscription with Stop.
-func (b *Bridge) SubscribeQueue(route router.Route, view View, room int, hold Hold, r QueueReceiver) (*QueueSubscription, error) {
-	d, err := b.durable(route)
+func (b *Bridge) SubscribeQueue(route router.Route, view View, room int, hold Hold, o QueueOptions, r QueueReceiver) (*QueueSubscription, error) {
+	s := &QueueSubscription{view: view.of(route), receiver: r, hold: hold, options: o}
+	err := error(nil)
+	if route.Bound != nil {
+		s.d, err = b.bound.durable(route.Bound)
+	} else if s.q, err = b.queues.join(route, o.AutoDelete); err == nil {
+		s.d = s.q.durable
+	}
 	if err != nil {
 		return nil, err
 	}
-	return b.share(d, view.of(route), room, hold, r)
+	return b.share(s, room)
 }
 
-// share starts to pull from a durable.
-func (b *Bridge) share(d *durable, view View, room int, hold Hold, r QueueReceiver) (*QueueSubscription, error) {
-	hold.Check = min(hold.Check, d.ackWait/3)
-	s := &QueueSubscription{puller: newPuller(b, d.consumer, room, r), d: d, view: view, receiver: r, hold: hold}
-	s.sizes = &d.sizes
-	if err := s.listen(); err != nil {
+// share starts to pull from the durable of a subscription.
+func (b *Bridge) share(s *QueueSubscription, room int) (*QueueSubscription, error) {
+	s.puller = newPuller(b, s.d.consumer, room, s.receiver)
+	s.policy, s.sizes = s.appendGroup, &s.d.sizes
+	s.hold.Check = min(s.hold.Check, s.d.ackWait/3)
+	err := s.listen()
+	if err == nil && !b.launch(s.run) {
+		err = ErrStopped
+	}
+	if err != nil {
+		s.part()
 		return nil, err
 	}
-	b.launch(s.run)
 	return s, nil
 }
 
@@ -95,6 +117,8 @@ func (s *QueueSubscription) Stop(held func() []Delivery) {
 	if err := s.b.GiveBack(back); err != nil {
 		s.b.log.Warn("returning messages failed; they come back after the ack wait", "stream", s.from.stream, "err", err)
 	}
+	s.unpin()
+	s.part()
 }
 
 func (s *QueueSubscription) run() {
@@ -298,7 +322,7 @@ func (s *QueueSubscription) fetch(messages int) error {
 	}
 	defer sub.Unsubscribe() //nolint:errcheck // fails only when the connection is gone, and then it is done
 	request := strconv.AppendInt([]byte(`{"no_wait":true,"batch":`), int64(messages), 10)
-	if err := s.b.cfg.Control.PublishRequest(s.next(), inbox, append(request, '}')); err != nil {
+	if err := s.b.cfg.Control.PublishRequest(s.next(), inbox, append(s.appendGroup(request), '}')); err != nil {
 		return err
 	}
 	limit := time.NewTimer(fetchTimeout)
@@ -323,13 +347,19 @@ func (s *QueueSubscription) fetch(messages int) error {
 func (s *QueueSubscription) receive(m *nats.Msg) {
 	meta, err := m.Metadata()
 	if err != nil {
+		if m.Header.Get("Status") == "423" {
+			s.pin = "" // Another subscription has the queue now.
+		}
 		if !s.status(m) {
-			s.receiver.Lost(s.d.gone())
+			s.rejoin()
 		}
 		return
 	}
 	s.arrived(m)
 	s.more = meta.NumPending > 0 || meta.NumDelivered > 1 || s.outstanding > 0
+	if pin := m.Header.Get(pinHeader); pin != "" {
+		s.pin = pin
+	}
 	d := Delivery{Reply: m.Reply, Sequence: meta.Sequence.Stream, Count: meta.NumDelivered, Size: len(m.Data)}
 	destination, ok := s.view.destination(s.b.cfg.Router, m.Subject)
 	if !ok || s.d.early(meta.Sequence.Stream, meta.Timestamp) {
@@ -362,6 +392,7 @@ func (s *QueueSubscription) tick(now time.Time) {
 	} else {
 		s.kept = now
 	}
+	s.keepPin()
 	for _, d := range keep {
 		if err := s.b.cfg.Control.Publish(d.Reply, progressWord); err != nil {
 			return // NATS is away; what is held may come again, flagged.

@@ -54,6 +54,8 @@ type puller struct {
 	done     chan struct{} // closed when the loop has ended
 
 	// Owned by the loop.
+	// policy adds to a pull what the consumer's policy wants to know; nil: nothing.
+	policy      func(request []byte) []byte
 	inbox       string
 	sub         *nats.Subscription
 	messages    chan *nats.Msg
@@ -205,6 +207,9 @@ func (p *puller) pull() {
 	request = strconv.AppendInt(request, int64(messages), 10)
 	if octets > 0 {
 		request = strconv.AppendInt(append(request, `,"max_bytes":`...), int64(octets), 10)
+	}
+	if p.policy != nil {
+		request = p.policy(request)
 	}
 	if p.large || p.sizes != nil && !p.waiting {
 		request = append(request, `,"no_wait":true}`...)

@@ -30,9 +30,7 @@ func (c *conn) connect(f *frame.Frame) error {
 	}
 	login, _ := f.Lookup("login")
 	c.session = sessionName(string(login))
-	if c.identity = f.Get("client-id"); c.identity == "" {
-		c.identity = string(login)
-	}
+	c.identity = identityOf(f)
 	wish, _ := f.Lookup("heart-beat")
 	c.open(version, frame.ParseHeartbeat(string(wish)), string(login))
 	return nil

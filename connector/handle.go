@@ -114,14 +114,15 @@ func unsupported(f *frame.Frame, names map[string]string) error {
 
 // nothing has the values by which a header asks for nothing.
 var nothing = map[string]string{
-	"expires":             "0",
-	"expiration":          "0",
-	"x-delay":             "0",
-	"AMQ_SCHEDULED_DELAY": "0",
-	"activemq.priority":   "0",
-	"browser":             "false",
-	"auto-delete":         "false",
-	"activemq.exclusive":  "false",
+	"expires":              "0",
+	"expiration":           "0",
+	"x-delay":              "0",
+	"AMQ_SCHEDULED_DELAY":  "0",
+	"AMQ_SCHEDULED_REPEAT": "0",
+	"activemq.priority":    "0",
+	"browser":              "false",
+	"auto-delete":          "false",
+	"activemq.exclusive":   "false",
 
 	"activemq.noLocal":                    "false",
 	"activemq.retroactive":                "false",

@@ -78,11 +78,6 @@ func TestFailedStartKeepsTheMarks(t *testing.T) {
 			cfg.Listeners.TCP.Address = taken.Addr().String()
 			return startOnly(t.Context(), t, cfg)
 		}},
-		{"too many queues", func(t *testing.T, cfg connector.Config) error {
-			cfg.Limits.Queues = 1
-			cfg.Queues.Declare = []string{"another"}
-			return startOnly(t.Context(), t, cfg)
-		}},
 		{"marks cannot be saved", func(t *testing.T, cfg connector.Config) error {
 			obstacle := filepath.Join(cfg.NATS.Embedded.StoreDir, marksFile+".new")
 			if err := os.Mkdir(obstacle, 0o700); err != nil {

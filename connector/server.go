@@ -32,9 +32,10 @@ var (
 
 // Server is a STOMP server on a NATS of its own. Make it with New; its methods are safe for concurrent use.
 type Server struct {
-	cfg    Config
-	log    *slog.Logger
-	router *router.Router
+	cfg      Config
+	log      *slog.Logger
+	router   *router.Router
+	declared map[string]bool // channels of queues.declare
 
 	broker *broker.Broker
 	bridge *bridge.Bridge
@@ -81,8 +82,12 @@ func New(cfg Config) (*Server, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	declared, err := declaredQueues(r, cfg.Queues.Declare)
+	if err != nil {
+		return nil, err
+	}
 	s := &Server{
-		cfg: cfg, log: log, router: r,
+		cfg: cfg, log: log, router: r, declared: declared,
 		conns: make(map[*conn]struct{}), subscribed: make(map[*Subscription]struct{}),
 	}
 	s.metrics = s.newMetrics()
@@ -140,7 +145,9 @@ func (s *Server) startBridge(ctx context.Context) error {
 		RequestTimeout: s.cfg.RPC.Timeout,
 		Queues: bridge.QueueConfig{
 			Limit:       s.cfg.Limits.Queues,
-			MaxBytes:    int64(s.cfg.Queues.MaxBytes),
+			Settings:    s.queueSettings,
+			IdleDelete:  s.cfg.Queues.IdleDelete,
+			DelayBytes:  int64(s.cfg.Queues.DelayedMaxBytes),
 			DedupWindow: s.cfg.Queues.DedupWindow,
 			Storage:     b.Storage(),
 			Marks:       marks.Delivered,
@@ -156,28 +163,16 @@ func (s *Server) startBridge(ctx context.Context) error {
 	if err := s.bridge.Start(ctx); err != nil {
 		return errors.Join(err, s.stopBridge(ctx))
 	}
-	for _, destination := range s.cfg.Queues.Declare {
-		if err := s.declare(destination); err != nil {
+	for _, name := range s.cfg.Queues.Declare {
+		route, err := declaredRoute(s.router, name)
+		if err == nil {
+			err = s.bridge.EnsureQueue(route)
+		}
+		if err != nil {
 			return errors.Join(err, s.stopBridge(ctx))
 		}
 	}
 	return nil
-}
-
-// declare makes a queue of queues.declare, given as a destination or as a channel.
-func (s *Server) declare(name string) error {
-	destination := name
-	if !strings.HasPrefix(name, "/") {
-		destination = "/queue/" + name
-	}
-	route, err := s.router.Parse(destination, router.Send)
-	if err != nil {
-		return fmt.Errorf("queues.declare: %w", err)
-	}
-	if route.Pattern != router.Queues {
-		return fmt.Errorf("queues.declare: %s is not a queue", name)
-	}
-	return s.bridge.EnsureQueue(route)
 }
 
 // stopBridge stops NATS and saves the marks, which are worth their time even when ctx has ended.

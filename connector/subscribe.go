@@ -37,11 +37,7 @@ var (
 	}
 	notOnQueue = map[string]string{
 		"selector":                     "selectors are not supported, use one queue per kind of message",
-		"browser":                      "queues cannot be browsed yet",
-		"auto-delete":                  "queues are not deleted with their last consumer yet",
 		"activemq.maximumRedeliveries": "the server decides, see queues.max_deliveries",
-		"activemq.exclusive":           "exclusive consumers are not supported yet",
-		"activemq.priority":            "prioritised consumers are not supported yet",
 		"durable-subscription-name":    "a queue is durable by itself, durable subscriptions are on /topic-store",
 		"activemq.subscriptionName":    "a queue is durable by itself, durable subscriptions are on /topic-store",
 		"x-start":                      "a queue has no start, use /topic-store",
@@ -235,11 +231,29 @@ func (c *conn) subscribeQueue(f *frame.Frame, s *subscription) error {
 	if err := unsupported(f, notOnQueue); err != nil {
 		return err
 	}
-	return c.share(f, s, c.srv.bridge.SubscribeQueue)
+	if browser, err := flag(f, "browser"); err != nil {
+		return err
+	} else if browser {
+		return c.subscribeBrowser(f, s)
+	}
+	set := c.srv.cfg.Queues.queueSetting(s.route.Channel)
+	options, err := c.queueOptions(f, s.route, set)
+	if err != nil {
+		return err
+	}
+	s.ackWait, s.maxDeliveries = set.AckTimeout, set.MaxDeliveries
+	return c.share(f, s, c.openQueue(options))
 }
 
 // opener starts the pull of a subscription whose messages are settled on JetStream.
 type opener func(router.Route, bridge.View, int, bridge.Hold, bridge.QueueReceiver) (*bridge.QueueSubscription, error)
+
+// openQueue starts the pull of a subscription on a queue, or on a consumer that exists.
+func (c *conn) openQueue(o bridge.QueueOptions) opener {
+	return func(route router.Route, view bridge.View, room int, hold bridge.Hold, r bridge.QueueReceiver) (*bridge.QueueSubscription, error) {
+		return c.srv.bridge.SubscribeQueue(route, view, room, hold, o, r)
+	}
+}
 
 // share is SUBSCRIBE to what several clients may share: a queue, a durable subscription, a consumer that exists.
 func (c *conn) share(f *frame.Frame, s *subscription, open opener) error {
@@ -247,7 +261,9 @@ func (c *conn) share(f *frame.Frame, s *subscription, open opener) error {
 	if s.prefetch, err = c.prefetch(f); err != nil {
 		return err
 	}
-	s.ackWait = c.srv.cfg.Queues.AckTimeout
+	if s.ackWait == 0 {
+		s.ackWait, s.maxDeliveries = c.srv.cfg.Queues.AckTimeout, c.srv.cfg.Queues.MaxDeliveries
+	}
 	if wait, ok, err := milliseconds(f, "x-ack-wait", time.Second, maxAckWait); err != nil {
 		return err
 	} else if ok {
@@ -258,7 +274,7 @@ func (c *conn) share(f *frame.Frame, s *subscription, open opener) error {
 	receipt := c.receiptOf(f)
 	s.held = true
 	number := c.reserve(receipt, 0, s.release)
-	hold := bridge.Hold{Check: holdCheck(s.ackWait), Delay: c.srv.redeliveryDelay}
+	hold := bridge.Hold{Check: holdCheck(s.ackWait), Delay: s.redeliveryDelay}
 	view := bridge.View{Version: c.version, Destination: s.destination}
 	pull, err := open(s.route, view, s.prefetch, hold, s)
 	if err != nil {

@@ -35,22 +35,23 @@ const minPull = 64 << 10
 // subscription is one SUBSCRIBE. It takes messages from the bridge.
 type subscription struct {
 	// Immutable once the reader has made it.
-	conn        *conn
-	index       uint32 // first part of its message ids
-	route       router.Route
-	destination string
-	mode        ackMode
-	noLocal     bool
-	explicit    bool             // its messages are settled on JetStream
-	durable     bridge.DurableID // what it is attached to; empty unless durable
-	prefetch    int              // how many messages the client may hold; 0, where that is not explicit: any number
-	ackWait     time.Duration
-	head        string // the frame up to the second part of the message id
-	ackHead     string // what goes between message id and ack's second part; empty in ack:auto
-	topic       *bridge.TopicSubscription
-	service     *bridge.Service // on /command and /query
-	key         string          // in conn.subs
-	asked       string          // the destination as the client wrote it, to be shown
+	conn          *conn
+	index         uint32 // first part of its message ids
+	route         router.Route
+	destination   string
+	mode          ackMode
+	noLocal       bool
+	explicit      bool             // its messages are settled on JetStream
+	durable       bridge.DurableID // what it is attached to; empty unless durable
+	prefetch      int              // how many messages the client may hold; 0, where that is not explicit: any number
+	ackWait       time.Duration
+	maxDeliveries int    // delivery count from which a NACK has the largest delay
+	head          string // the frame up to the second part of the message id
+	ackHead       string // what goes between message id and ack's second part; empty in ack:auto
+	topic         *bridge.TopicSubscription
+	service       *bridge.Service // on /command and /query
+	key           string          // in conn.subs
+	asked         string          // the destination as the client wrote it, to be shown
 
 	// Owned by the reader.
 	implicit bool            // a reply-to brought it into being

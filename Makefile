@@ -1,5 +1,5 @@
 # make             lint and test, what a change must pass
-# make interop     real client libraries against a real server (needs Debian's python3-stomp)
+# make interop     real client libraries against a real server (needs Debian's python3-stomp, nodejs, npm, chromium)
 # make fuzz T=20s  every fuzz target for T
 # make bench       benchmarks, COUNT runs each, for benchstat; BENCH and PKG narrow them
 # make fmt         writes what lint wants formatted
@@ -39,8 +39,9 @@ test:
 	$(GO) test -race -timeout $(TIMEOUT) $(packages)
 	$(GO) test -run Alloc -timeout $(TIMEOUT) $(allocation_packages)
 
+# They wait for their clients most of the time.
 interop:
-	$(GO) test -count=1 -timeout $(TIMEOUT) ./test/interop/...
+	$(GO) test -count=1 -parallel 4 -timeout $(TIMEOUT) ./test/interop/...
 
 # The go command fuzzes one target of one package at a time.
 fuzz:

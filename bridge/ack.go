@@ -61,24 +61,45 @@ func (b *Bridge) GiveBack(ds []Delivery) error {
 	if len(ds) == 0 {
 		return nil
 	}
-	slices.SortFunc(ds, func(a, b Delivery) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	sortDeliveries(ds)
 	last := len(ds) - 1
+	delay, limit := b.returnDelay(), b.cfg.PublishTimeout
+	if b.cfg.External != nil {
+		limit = leaveTimeout
+	}
 	if !b.cfg.Control.IsConnected() {
 		last++
 	}
 	var errs []error
 	for _, d := range ds[:last] {
-		errs = append(errs, b.Nack(d, 0))
+		errs = append(errs, b.Nack(d, delay))
 	}
 	// JetStream handles the acks of a consumer one after the other: the last answer speaks for all.
 	done := make(chan error, 1)
-	b.ConfirmNack(ds[last:], func(Delivery) time.Duration { return 0 }, func(err error) { done <- err })
-	limit := time.NewTimer(leaveTimeout)
-	defer limit.Stop()
+	b.ConfirmNack(ds[last:], func(Delivery) time.Duration { return delay }, func(err error) { done <- err })
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
 	select {
 	case err := <-done:
 		return errors.Join(append(errs, err)...)
-	case <-limit.C:
+	case <-timer.C:
 		return errors.Join(append(errs, ErrTimeout)...)
 	}
+}
+
+// sortDeliveries puts deliveries into stream order.
+func sortDeliveries(ds []Delivery) {
+	slices.SortFunc(ds, func(a, b Delivery) int { return cmp.Compare(a.Sequence, b.Sequence) })
+}
+
+// Closing says that the NATS server ends together with the Bridge, and nobody else reads from it any more.
+func (b *Bridge) Closing() { b.closing.Store(true) }
+
+// returnDelay is after what time a message that is given back comes again. JetStream saves when a message is due, but
+// not that it was given back: where the server ends, it must be due already.
+func (b *Bridge) returnDelay() time.Duration {
+	if b.closing.Load() {
+		return time.Nanosecond
+	}
+	return 0
 }

@@ -69,7 +69,7 @@ func (q *asked) append(dst []byte, m *nats.Msg, o Outcome) []byte {
 	if q.correlation != nil {
 		setHeader(m, "correlation-id", *q.correlation)
 	}
-	dst = appendHeaders(dst, v, m.Header, false)
+	dst = appendHeaders(dst, v, m.Header, stamps{})
 	if o != Replied {
 		dst = frame.AppendHeader(dst, v, "x-error", o.String())
 	}
@@ -91,8 +91,7 @@ func appendFirst(dst []byte, v frame.Version, name string, values []string) []by
 	return frame.AppendHeader(dst, v, name, values[0])
 }
 
-// setHeader gives a message that came from NATS a header that the STOMP client is to see, whatever was there under that
-// name.
+// setHeader gives a message a header, whatever was there under that name.
 func setHeader(m *nats.Msg, name, value string) {
 	if m.Header == nil {
 		m.Header = make(nats.Header, 1)

@@ -93,7 +93,7 @@ func TestBoundConsumerLimits(t *testing.T) {
 	})
 	c := &holding{newConsumer(100)}
 	hold := bridge.Hold{Check: 5 * time.Second, Delay: func(bridge.Delivery) time.Duration { return 0 }}
-	s, err := g.SubscribeQueue(g.route("/queue/q", router.Subscribe), bridge.View{Version: frame.V12, Destination: "d"}, 100, hold, c)
+	s, err := g.SubscribeQueue(g.route("/queue/q", router.Subscribe), bridge.View{Version: frame.V12, Destination: "d"}, 100, hold, bridge.QueueOptions{}, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestBoundConsumersThatCannotBeShared(t *testing.T) {
 		"/queue/gone": bridge.ErrNotThere,
 		"/queue/away": bridge.ErrNotThere,
 	} {
-		_, err := g.SubscribeQueue(g.route(destination, router.Subscribe), bridge.View{}, 1, bridge.Hold{}, newConsumer(1))
+		_, err := g.SubscribeQueue(g.route(destination, router.Subscribe), bridge.View{}, 1, bridge.Hold{}, bridge.QueueOptions{}, newConsumer(1))
 		if !errors.Is(err, want) {
 			t.Errorf("%s: got %v, want %v", destination, err, want)
 		}
@@ -164,7 +164,7 @@ func TestBoundStreamTakenAway(t *testing.T) {
 	g.consumer("S", jetstream.ConsumerConfig{Durable: "c", AckPolicy: jetstream.AckExplicitPolicy})
 	c := &losing{consumer: newConsumer(1), lost: make(chan error, 1)}
 	hold := bridge.Hold{Check: time.Second, Delay: func(bridge.Delivery) time.Duration { return 0 }}
-	s, err := g.SubscribeQueue(g.route("/queue/q", router.Subscribe), bridge.View{Version: frame.V12, Destination: "d"}, 1, hold, c)
+	s, err := g.SubscribeQueue(g.route("/queue/q", router.Subscribe), bridge.View{Version: frame.V12, Destination: "d"}, 1, hold, bridge.QueueOptions{}, c)
 	if err != nil {
 		t.Fatal(err)
 	}

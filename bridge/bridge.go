@@ -41,8 +41,12 @@ type Config struct {
 type QueueConfig struct {
 	// Limit is how many queues may exist through creation by use; 0 is no limit.
 	Limit int
-	// MaxBytes is the size of one queue in octets; 0 is no limit.
-	MaxBytes int64
+	// Settings returns the settings of the queue of a channel. Default: those of the zero value.
+	Settings func(channel string) QueueSettings
+	// IdleDelete is after what time an empty queue is deleted that nobody uses; 0 is never.
+	IdleDelete time.Duration
+	// DelayBytes bounds the octets of all messages that wait for their delay to pass; 0 is no limit.
+	DelayBytes int64
 	// DedupWindow is how long JetStream remembers a message id.
 	DedupWindow time.Duration
 	// Storage is where messages are kept.
@@ -69,9 +73,13 @@ type Bridge struct {
 	queues  *queues
 	store   *store
 	bound   *bindings
+	delays  *delays
 	batches batchID
+	closing atomic.Bool   // the server ends with us
 	large   chan struct{} // one token for each pull without bound in octets
 	ids     batchID       // of stored messages
+	pulls   atomic.Uint64
+	expired atomic.Uint64 // SENDs whose message had expired
 	api     string        // prefix of the subjects of the JetStream API
 	care    *care
 	places  places
@@ -79,21 +87,27 @@ type Bridge struct {
 	words   *words
 	counters
 
-	joined      atomic.Uint64 // generation of the control link at Join
-	auditing    atomic.Bool
-	abandoned   chan struct{} // closed by Abandon
-	abandonOnce sync.Once
+	joined   atomic.Uint64 // generation of the control link at Join
+	auditing atomic.Bool
 
 	requests  *requests
 	addresses *addresses
 
-	stop chan struct{}
-	wg   sync.WaitGroup
+	// wideGate keeps wide filters from opening while a pull is ended; see QueueSubscription.end.
+	wideGate sync.RWMutex
+
+	stop     chan struct{}
+	quit     chan struct{} // closed when nobody is to wait for NATS any more, at the latest with stop
+	quitOnce sync.Once
+	wg       sync.WaitGroup
+
+	mu      sync.Mutex
+	stopped bool // guarded by mu; no goroutine is started any more
 }
 
 // New returns a Bridge that is not started.
 func New(cfg Config) *Bridge {
-	b := &Bridge{cfg: cfg, log: cfg.Logger, stop: make(chan struct{})}
+	b := &Bridge{cfg: cfg, log: cfg.Logger, stop: make(chan struct{}), quit: make(chan struct{})}
 	b.data, b.control, b.wide = newFlusher(cfg.Data, cfg.PublishTimeout), newFlusher(cfg.Control, cfg.PublishTimeout), newFlusher(cfg.Wide, cfg.PublishTimeout)
 	b.pubs = newReplies(cfg.Data, cfg.PublishTimeout)
 	b.acks = newReplies(cfg.Control, cfg.PublishTimeout)
@@ -104,12 +118,12 @@ func New(cfg Config) *Bridge {
 	b.addresses = newAddresses(b)
 	b.store = &store{b: b}
 	b.bound = &bindings{b: b}
+	b.delays = newDelays(b)
 	b.batches.prefix, b.ids.prefix = rand.Text()+"-", rand.Text()+"-"
 	o := cfg.JS.Options()
 	b.api = apiPrefix(o.Domain, o.APIPrefix)
 	b.care = newCare()
 	b.words = &words{b: b}
-	b.abandoned = make(chan struct{})
 	return b
 }
 
@@ -133,24 +147,33 @@ func (b *Bridge) Start(ctx context.Context) error {
 		b.launch(func() { f.run(b) })
 	}
 	b.launch(func() { b.care.run(b) })
-	if b.cfg.External != nil {
-		return nil
+	if b.cfg.External == nil {
+		if err := b.store.recover(ctx); err != nil {
+			return err
+		}
 	}
-	if err := b.store.recover(ctx); err != nil {
+	if err := b.queues.start(ctx); err != nil {
 		return err
 	}
-	return b.queues.recover(ctx)
+	b.launch(b.delays.run)
+	return nil
 }
 
 // Stop ends the Bridge after all subscriptions have ended and returns the marks of its queues for the next start, where
 // NATS is embedded.
 func (b *Bridge) Stop(ctx context.Context) map[string]uint64 {
+	b.queues.stop()
 	var marks map[string]uint64
 	if b.cfg.External == nil {
 		marks = b.queues.marks(ctx)
 	}
+	b.quitOnce.Do(func() { close(b.quit) })
 	close(b.stop)
+	b.mu.Lock()
+	b.stopped = true
+	b.mu.Unlock()
 	b.wg.Wait()
+	b.queues.presence.stop()
 	b.pubs.stop()
 	b.acks.stop()
 	b.requests.stop()
@@ -158,10 +181,16 @@ func (b *Bridge) Stop(ctx context.Context) map[string]uint64 {
 	return marks
 }
 
-func (b *Bridge) launch(f func()) {
-	b.wg.Add(1)
-	go func() {
-		defer b.wg.Done()
-		f()
-	}()
+// Pulls counts the requests to JetStream for messages so far.
+func (b *Bridge) Pulls() uint64 { return b.pulls.Load() }
+
+// launch runs f on a goroutine that Stop joins. False: the bridge has stopped.
+func (b *Bridge) launch(f func()) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.stopped {
+		return false
+	}
+	b.wg.Go(f)
+	return true
 }

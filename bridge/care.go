@@ -133,7 +133,7 @@ func (b *Bridge) LinkUp(control bool) {
 
 // Abandon ends all waiting for NATS: what waits fails with ErrStopped. It is for a stop while NATS is away.
 func (b *Bridge) Abandon() {
-	b.abandonOnce.Do(func() { close(b.abandoned) })
+	b.quitOnce.Do(func() { close(b.quit) })
 	for _, r := range []*replies{b.pubs, b.acks} {
 		r.expire(func(expiry) bool { return true }, ErrStopped)
 	}
@@ -143,7 +143,7 @@ func (b *Bridge) Abandon() {
 // givenUp says that nothing waits for NATS any more.
 func (b *Bridge) givenUp() bool {
 	select {
-	case <-b.abandoned:
+	case <-b.quit:
 		return true
 	default:
 		return false

@@ -39,11 +39,13 @@ const (
 type durable struct {
 	consumer
 	place   *place
+	policy  Policy                      // how the subscriptions share it
 	least   uint64                      // nothing before is delivered
 	since   time.Time                   // nothing stored earlier is delivered
 	ackWait time.Duration               // after what time a message comes back that nobody speaks for
 	lost    error                       // what its loss means; nil: ErrNoStream
 	remake  func(context.Context) error // makes the consumer again that somebody deleted; nil: its loss is final
+	sizes   sizes
 }
 
 // gone is what a subscription is told when the consumer does not exist any more.
@@ -92,18 +94,6 @@ func (id DurableID) consumer() string {
 	return durablePrefix + hex.EncodeToString(sum[:8])
 }
 
-// durable is the consumer that all subscriptions to the route share: a queue's, or the one that it is bound to.
-func (b *Bridge) durable(route router.Route) (*durable, error) {
-	if route.Bound != nil {
-		return b.bound.durable(route.Bound)
-	}
-	q, err := b.queues.get(route)
-	if err != nil {
-		return nil, err
-	}
-	return q.durable, nil
-}
-
 // SubscribeDurable starts to pull messages of the route's channels for a durable subscription, which is made if there is
 // none of that name. An empty start means: as it is, or Start's default when it is made. The rest is as with SubscribeQueue.
 func (b *Bridge) SubscribeDurable(route router.Route, id DurableID, start *Start, view View, room int, hold Hold, r QueueReceiver) (*QueueSubscription, error) {
@@ -111,7 +101,7 @@ func (b *Bridge) SubscribeDurable(route router.Route, id DurableID, start *Start
 	if err != nil {
 		return nil, err
 	}
-	return b.share(d, view.of(route), room, hold, r)
+	return b.share(&QueueSubscription{d: d, view: view.of(route), receiver: r, hold: hold}, room)
 }
 
 // attach returns the durable subscription, made if need be.

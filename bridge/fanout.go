@@ -163,15 +163,22 @@ func (s *TopicSubscription) joinGroup(route router.Route, group string, live fun
 
 // unsubscribe ends a NATS subscription of the fan-out.
 func (f *fanout) unsubscribe(sub *nats.Subscription) {
-	f.count(strings.HasPrefix(sub.Subject, "*") || strings.HasPrefix(sub.Subject, ">"), -1)
 	_ = sub.Unsubscribe() // Fails only when the connection is gone, and then it is done.
+	if strings.HasPrefix(sub.Subject, "*") || strings.HasPrefix(sub.Subject, ">") {
+		f.b.wide.after(func(error) { f.count(true, -1) })
+	}
 }
 
 // count counts subscriptions that begin with a wildcard.
 func (f *fanout) count(wide bool, n int32) {
-	if wide {
-		f.wides.Add(n)
+	if !wide {
+		return
 	}
+	if n > 0 {
+		f.b.wideGate.Lock() // No pull is being ended that relies on there being none.
+		defer f.b.wideGate.Unlock()
+	}
+	f.wides.Add(n)
 }
 
 func (f *fanout) link(wide bool) (*nats.Conn, *flusher) {

@@ -126,8 +126,7 @@ func (f *flusher) again(b *Bridge, waiting []asker) {
 	defer pause.Stop()
 	select {
 	case <-pause.C:
-	case <-b.abandoned:
-	case <-b.stop:
+	case <-b.quit:
 	}
 	f.kick()
 }

@@ -64,6 +64,12 @@ func (l *losses) take(stream string) bool {
 	return known
 }
 
+func (l *losses) names() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Sorted(maps.Keys(l.streams))
+}
+
 func (l *losses) list() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,6 +97,7 @@ func (b *Bridge) Forget(name string) (bool, error) {
 	b.places.drop(stream)
 	b.queues.drop(stream)
 	b.store.drop(stream)
+	b.delays.drop(stream)
 	b.gone.take(stream) // Last: from now on it may be made.
 	b.log.Warn("a stream that is gone was forgotten", "stream", stream)
 	if b.cfg.Queues.ForgetMark != nil {
@@ -144,6 +151,15 @@ func (ps *places) drop(stream string) {
 	delete(ps.byStream, stream)
 }
 
+// dropIf is drop unless the stream has another place by now.
+func (ps *places) dropIf(p *place) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if ps.byStream[p.stream] == p {
+		delete(ps.byStream, p.stream)
+	}
+}
+
 func (ps *places) all() []*place {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -152,6 +168,7 @@ func (ps *places) all() []*place {
 
 // found notes that the stream is there.
 func (p *place) found(info *jetstream.StreamInfo) {
+	p.created.Store(info.Created.UnixNano())
 	if p.b.cfg.External == nil {
 		if p.bound {
 			p.mark.set(p.b.unclean(info))
@@ -173,17 +190,34 @@ func (p *place) suspect() {
 	p.b.launch(func() {
 		defer p.wake()
 		defer p.checking.Store(false)
-		if err := p.verify(); err != nil && !errors.Is(err, p.gone()) {
+		if err := p.verify(); err != nil && !errors.Is(err, p.gone()) && !errors.Is(err, errReplaced) {
 			p.b.log.Debug("a stream could not be looked at", "stream", p.stream, "err", err)
 			p.b.pause(pullRetry)
 		}
+		p.b.care.hurry()
 	})
 }
 
-// verify returns nil if the stream is there, gone's error if it is gone for good, and any other if that is not known.
+// errReplaced says that natstomp has deleted a queue: its next use makes it anew.
+var errReplaced = errors.New("the queue was deleted for not being used")
+
+// verify returns nil if the stream is there, gone's error if it is gone for good, errReplaced if natstomp has deleted it,
+// and any other if that is not known.
 func (p *place) verify() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*checkTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), max(2*checkTimeout, p.b.cfg.PublishTimeout))
 	defer cancel()
+	if p.queue != nil {
+		here, err := p.b.queues.await(ctx, p.queue)
+		switch {
+		case errors.Is(err, ErrNoStream):
+			return p.lose("NATS has no such stream")
+		case err != nil:
+			return err
+		case !here:
+			p.b.queues.forget(p.queue)
+			return errReplaced
+		}
+	}
 	confirmed := p.lane.confirmed()
 	info, err := p.b.info(ctx, p.stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) && p.b.cfg.External != nil {
@@ -194,6 +228,8 @@ func (p *place) verify() error {
 		info, err = p.b.info(ctx, p.stream)
 	}
 	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound) && p.queue != nil:
+		return ErrTimeout // It went just now.
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return p.lose("NATS has no such stream")
 	case err != nil:

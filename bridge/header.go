@@ -3,7 +3,9 @@ package bridge
 import (
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -16,6 +18,8 @@ const (
 	// originHeader names the sending connection while it has a no-local subscription. No client can set it: a name
 	// that begins with Nats- travels packed.
 	originHeader = "Nats-Stomp-Origin"
+	// expiresHeader shows when a message is removed, in ms since the epoch.
+	expiresHeader = "expires"
 	// reservedPrefix begins the headers that NATS itself acts on.
 	reservedPrefix = "nats-"
 )
@@ -108,15 +112,43 @@ type extras struct {
 	timestamp   int64  // ms since the epoch
 }
 
+// expiry is when JetStream removes a stored message, in ms since the epoch: what its sender said, or what follows from
+// its TTL. 0: never.
+func (x *extras) expiry(h nats.Header) int64 {
+	ttl := h[ttlHeader]
+	if len(ttl) == 0 {
+		return 0
+	}
+	if said := h[expiresHeader]; len(said) > 0 {
+		if at, err := strconv.ParseInt(said[0], 10, 64); err == nil && at > 0 {
+			return at
+		}
+	}
+	seconds, err := strconv.ParseInt(ttl[0], 10, 32)
+	if err != nil {
+		d, err := time.ParseDuration(ttl[0])
+		if err != nil {
+			return 0 // "never".
+		}
+		seconds = int64(d / time.Second)
+	}
+	return x.timestamp + 1000*seconds
+}
+
 // appendTail appends what follows the headers that differ per delivery: destination, the message's own headers,
 // content-length, the blank line, the body and the end of the frame. x is nil on a topic.
 func appendTail(dst []byte, v frame.Version, destination string, m *nats.Msg, x *extras) []byte {
 	dst = frame.AppendHeader(dst, v, "destination", destination)
 	if len(m.Header) > 0 {
-		dst = appendHeaders(dst, v, m.Header, x != nil)
+		stamps := stamps{timestamp: x != nil, expires: x != nil && x.expiry(m.Header) > 0}
+		dst = appendHeaders(dst, v, m.Header, stamps)
 	}
 	if x != nil {
 		dst = x.append(dst)
+		if at := x.expiry(m.Header); at > 0 {
+			dst = append(append(dst, expiresHeader...), ':')
+			dst = append(strconv.AppendInt(dst, at, 10), '\n')
+		}
 	}
 	return appendBody(dst, m.Data)
 }
@@ -136,8 +168,7 @@ func (x *extras) append(dst []byte) []byte {
 	}
 	if x.count > 0 {
 		dst = append(dst, "x-delivery-count:"...)
-		dst = appendUint(dst, x.count)
-		dst = append(dst, '\n')
+		dst = append(appendUint(dst, x.count), '\n')
 	}
 	dst = append(dst, "x-seq:"...)
 	dst = appendUint(dst, x.seq)
@@ -148,7 +179,7 @@ func (x *extras) append(dst []byte) []byte {
 
 // appendHeaders appends the headers of a NATS message that a client may see, sorted by name, those that the version
 // cannot represent left out. Where a native publisher repeats a header the first value is taken.
-func appendHeaders(dst []byte, v frame.Version, h nats.Header, stamped bool) []byte {
+func appendHeaders(dst []byte, v frame.Version, h nats.Header, stamped stamps) []byte {
 	var space [16]string
 	names := space[:0]
 	for name := range h {
@@ -168,7 +199,7 @@ func appendHeaders(dst []byte, v frame.Version, h nats.Header, stamped bool) []b
 	return dst
 }
 
-func appendPacked(dst []byte, v frame.Version, h nats.Header, packed string, stamped bool) []byte {
+func appendPacked(dst []byte, v frame.Version, h nats.Header, packed string, stamped stamps) []byte {
 	values, _ := url.ParseQuery(packed) // A malformed pair is left out, the others count.
 	names := make([]string, 0, len(values))
 	for name := range values {
@@ -184,9 +215,12 @@ func appendPacked(dst []byte, v frame.Version, h nats.Header, packed string, sta
 	return dst
 }
 
-// appendPassed appends one header of a message. stamped: timestamp and expires are set by the broker itself.
-func appendPassed(dst []byte, v frame.Version, name, value string, stamped bool) []byte {
-	if stamped && (name == "timestamp" || name == "expires") || !frame.Representable(v, name, value) {
+// stamps are the headers that pass unless the broker sets them itself.
+type stamps struct{ timestamp, expires bool }
+
+// appendPassed appends one header of a message.
+func appendPassed(dst []byte, v frame.Version, name, value string, stamped stamps) []byte {
+	if stamped.timestamp && name == "timestamp" || stamped.expires && name == expiresHeader || !frame.Representable(v, name, value) {
 		return dst
 	}
 	return frame.AppendHeader(dst, v, name, value)

@@ -2,9 +2,7 @@ package bridge
 
 import (
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -16,9 +14,6 @@ const (
 	retryLeast = 500 * time.Millisecond
 	retryMost  = 2 * time.Second
 )
-
-// idHeader is by what JetStream knows a message that it has already.
-const idHeader = "Nats-Msg-Id"
 
 // lane holds the messages for one stream of an external NATS, in order, until JetStream has each (DESIGN section 8). A
 // message may be sent several times: by its id JetStream stores it once. As long as acks come, messages are sent as they
@@ -43,12 +38,10 @@ type lane struct {
 	sequence   uint64        // guarded by mu; the highest in the stream that was acked
 }
 
-// sending is what is stored as a whole: one message, or an atomic batch. Guarded by lane.mu.
+// sending is a parcel on its way. Guarded by lane.mu.
 type sending struct {
-	msgs     []*nats.Msg
-	deadline time.Time
-	done     func(error)
-
+	p     *parcel
+	msgs  []*nats.Msg // those of p until it is over
 	tries int
 	order uint64 // of the latest transmission
 	sent  time.Time
@@ -56,22 +49,15 @@ type sending struct {
 	over  bool
 }
 
-// send stores msgs, which are kept until done is called, once, with nil after the PubAck or with the fault. Neither
-// blocks, except that the link may take no more octets for a moment.
-func (l *lane) send(msgs []*nats.Msg, done func(error)) {
-	for _, m := range msgs {
-		if m.Header == nil {
-			m.Header = make(nats.Header, 1)
-		}
-		if len(m.Header[idHeader]) == 0 {
-			m.Header[idHeader] = []string{l.b.ids.next()}
-		}
-	}
-	now := time.Now()
-	e := &sending{msgs: msgs, deadline: now.Add(l.b.cfg.PublishTimeout), done: done}
+// send stores a parcel, whose end comes through outcome. It does not block, except that the link may take no more octets
+// for a moment.
+func (l *lane) send(p *parcel) {
+	l.name(p)
+	e := &sending{p: p, msgs: p.msgs}
 	link := l.b.dataLink()
 	generation := link.Enter()
 	defer link.Leave(generation)
+	now := time.Now()
 	l.mu.Lock()
 	first := len(l.queue) == 0
 	l.queue = append(l.queue, e)
@@ -94,12 +80,25 @@ func (l *lane) send(msgs []*nats.Msg, done func(error)) {
 	l.transmit(e, try)
 }
 
+// name gives an id to what has none. A parcel that is stored whole has a marker of its own instead.
+func (l *lane) name(p *parcel) {
+	if p.whole {
+		return
+	}
+	for _, m := range p.msgs {
+		if len(m.Header[msgIDHeader]) == 0 {
+			setHeader(m, msgIDHeader, l.b.ids.next())
+		}
+	}
+}
+
 // mark notes one more transmission of e. l.mu is held.
 func (l *lane) mark(e *sending, now time.Time) (try int) {
 	l.order++
 	e.order, e.sent = l.order, now
 	e.tries++
 	if e.tries > 1 {
+		e.p.again = true
 		l.b.retries.Add(1)
 	}
 	return e.tries
@@ -116,55 +115,27 @@ func (l *lane) transmit(e *sending, try int) {
 	}
 }
 
-// publishAll publishes one message, or an atomic batch under a new id. The messages are not changed.
-func (b *Bridge) publishAll(msgs []*nats.Msg, reply string) error {
-	if len(msgs) == 1 {
-		m := *msgs[0]
-		m.Reply = reply
-		return b.publish(&m)
-	}
-	id := b.batches.next()
-	for i, original := range msgs {
-		m := *original
-		m.Header = make(nats.Header, len(original.Header)+3)
-		for name, values := range original.Header {
-			m.Header[name] = values
-		}
-		m.Header[batchIDHeader] = []string{id}
-		m.Header[batchSequenceHeader] = []string{strconv.Itoa(i + 1)}
-		if i == len(msgs)-1 {
-			m.Header[batchCommitHeader] = []string{"1"}
-			m.Reply = reply
-		}
-		if err := b.publish(&m); err != nil {
-			return err // The batch stays without its commit.
-		}
-	}
-	return nil
-}
-
 // answered takes the answer to one transmission.
 func (l *lane) answered(e *sending, try int, m *nats.Msg, err error) {
 	var sequence uint64
 	if err == nil {
-		if err = pubAck(m); err == nil {
-			sequence = ackSequence(m.Data)
-		}
-	}
-	if try > 1 && refused(err, codeDuplicateIDs) {
-		err = nil // The batch was stored, its PubAck got lost.
+		err = pubAck(m)
+		sequence = ackSequence(m.Data)
 	}
 	now := time.Now()
 	l.mu.Lock()
 	switch {
 	case e.over || errors.Is(err, ErrTimeout):
 		l.mu.Unlock() // Of an earlier transmission; when it is enough says the deadline.
-	case err == nil:
+	case err == nil || errors.Is(err, ErrDuplicate):
+		if e.p.again {
+			err = nil // The PubAck of an earlier transmission got lost.
+		}
 		l.sequence = max(l.sequence, sequence)
 		l.arrived(e, try, now)
 		l.end(e)
 		l.mu.Unlock()
-		e.done(nil)
+		l.b.outcome(l.p, e.p, err)
 	case transient(err):
 		e.fault = err
 		l.stall(now)
@@ -175,7 +146,7 @@ func (l *lane) answered(e *sending, try int, m *nats.Msg, err error) {
 	default:
 		l.end(e)
 		l.mu.Unlock()
-		e.done(fmt.Errorf("storing in %s: %w", l.p.stream, err))
+		l.b.outcome(l.p, e.p, err)
 	}
 }
 
@@ -233,18 +204,23 @@ func (l *lane) confirmed() uint64 {
 
 // fail ends all that waits.
 func (l *lane) fail(err error) {
+	for _, p := range l.take() {
+		l.b.outcome(l.p, p, err)
+	}
+}
+
+// take takes all that waits out, in order.
+func (l *lane) take() (parcels []*parcel) {
 	l.mu.Lock()
-	failed := l.queue
+	defer l.mu.Unlock()
+	for _, e := range l.queue {
+		if !e.over {
+			e.over, e.msgs = true, nil
+			parcels = append(parcels, e.p)
+		}
+	}
 	l.queue, l.stalled, l.resume = nil, false, false
-	failed = slices.DeleteFunc(failed, func(e *sending) bool { return e.over })
-	for _, e := range failed {
-		e.over = true
-		e.msgs = nil
-	}
-	l.mu.Unlock()
-	for _, e := range failed {
-		e.done(fmt.Errorf("storing in %s: %w", l.p.stream, err))
-	}
+	return parcels
 }
 
 // tend implements charge.
@@ -288,7 +264,7 @@ func (l *lane) tend(now time.Time) (more bool) {
 func (l *lane) expire(now time.Time) {
 	var late []*sending
 	l.mu.Lock()
-	for len(l.queue) > 0 && now.After(l.queue[0].deadline) {
+	for len(l.queue) > 0 && now.After(l.queue[0].p.until) {
 		late = append(late, l.queue[0])
 		l.end(l.queue[0])
 	}
@@ -301,7 +277,7 @@ func (l *lane) expire(now time.Time) {
 		if l.p.stream == "" && errors.Is(e.fault, ErrNoStream) {
 			err = l.p.gone() // Nobody can tell better.
 		}
-		e.done(fmt.Errorf("storing in %s: %w", l.p.stream, err))
+		l.b.outcome(l.p, e.p, err)
 	}
 }
 
@@ -362,12 +338,4 @@ func transient(err error) bool {
 	return errors.As(err, &api) && (api.Status == 503 || api.Status == 429 || slices.Contains(transientCodes, api.Code))
 }
 
-// Codes by which JetStream refuses a publish.
-const (
-	codeNotLeader    = 10009
-	codeIDInProcess  = 10158 // the same message is being stored
-	codeIncomplete   = 10176 // a part of the batch did not reach the stream
-	codeDuplicateIDs = 10201 // a message of the batch was stored before
-)
-
-var transientCodes = []int{codeNotLeader, codeIDInProcess, codeIncomplete}
+var transientCodes = []int{codeNotLeader, codeInProcess, codeIncomplete}

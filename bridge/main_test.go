@@ -122,8 +122,13 @@ func outcome(t *testing.T, what string, c <-chan error) error {
 func (g *rig) send(destination, body string, headers ...frame.Header) error {
 	g.t.Helper()
 	c := make(chan error, 1)
-	g.SendQueue(g.route(destination, router.Send), headers, []byte(body), func(err error) { c <- err })
+	g.SendQueue(g.message(destination, body, bridge.SendOptions{}, headers...), func(err error) { c <- err })
 	return outcome(g.t, "SendQueue", c)
+}
+
+func (g *rig) message(destination, body string, o bridge.SendOptions, headers ...frame.Header) bridge.Send {
+	g.t.Helper()
+	return bridge.Send{Route: g.route(destination, router.Send), Headers: headers, Body: []byte(body), Options: o}
 }
 
 func header(name, value string) frame.Header {

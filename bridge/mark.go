@@ -65,7 +65,6 @@ func (b *Bridge) pause(d time.Duration) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-b.stop:
-	case <-b.abandoned:
+	case <-b.quit:
 	}
 }

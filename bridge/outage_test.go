@@ -175,7 +175,7 @@ func (n *remote) run(change func(*bridge.Config)) {
 		Logger:         slog.New(slog.DiscardHandler),
 		PublishTimeout: 10 * time.Second,
 		RequestTimeout: 5 * time.Second,
-		Queues:         bridge.QueueConfig{DedupWindow: time.Minute, MaxBytes: 1 << 20},
+		Queues:         bridge.QueueConfig{DedupWindow: time.Minute, Settings: size(1 << 20)},
 		External: &bridge.External{
 			Replicas: b.Replicas, Data: b.Link(broker.DataRole), Control: b.Link(broker.ControlRole),
 			Denied: func(bool, bool, string, time.Time) bool { return false },
@@ -216,7 +216,7 @@ func (n *remote) noticed() {
 func (n *remote) begin(destination string, i, j int, results chan<- error) {
 	n.t.Helper()
 	for ; i < j; i++ {
-		n.SendQueue(n.route(destination, router.Send), nil, []byte(strconv.Itoa(i)), func(err error) { results <- err })
+		n.SendQueue(n.message(destination, strconv.Itoa(i), bridge.SendOptions{}), func(err error) { results <- err })
 	}
 }
 

@@ -16,12 +16,14 @@ type place struct {
 	b       *Bridge
 	stream  string // empty where only the subject is known
 	bound   bool   // it is not natstomp's own: what is stored elsewhere is refused
+	queue   *queue // whose subject may be away for a moment; nil: nobody takes it away
 	mark    mark
 	window  *window
 	batches chan struct{} // one token for each atomic batch on the way
 	lane    *lane         // of an external NATS
 
-	checking atomic.Bool // somebody looks after the stream
+	checking atomic.Bool  // somebody looks after the stream
+	created  atomic.Int64 // when the stream was, in ns since the epoch; 0: not known
 
 	mu      sync.Mutex
 	pullers map[follower]struct{} // guarded by mu
@@ -29,7 +31,7 @@ type place struct {
 
 // follower is a subscription that reads from a place.
 type follower interface {
-	// relink says that the link to NATS, or the stream's server, is another one. It does not block.
+	// relink says that the link to NATS, or the stream or its server, is another one. It does not block.
 	relink()
 	// Wake is puller.Wake.
 	Wake()
@@ -54,8 +56,11 @@ func (p *place) follow(f follower) {
 	p.mu.Lock()
 	p.pullers[f] = struct{}{}
 	p.mu.Unlock()
-	if p.b.gone.has(p.stream) {
+	switch {
+	case p.b.gone.has(p.stream):
 		f.removed(p.gone()) // Since the place was asked for.
+	case p.window.gone():
+		f.relink()
 	}
 }
 
@@ -78,6 +83,13 @@ func (p *place) wake() {
 	}
 }
 
+// relink has all subscriptions pull anew.
+func (p *place) relink() {
+	for _, f := range p.followers() {
+		f.relink()
+	}
+}
+
 // message is what is published for a SEND.
 func (p *place) message(subject string, headers []frame.Header, body []byte) *nats.Msg {
 	m := &nats.Msg{Subject: subject, Header: toNATS(headers), Data: body}
@@ -96,48 +108,4 @@ func (p *place) gone() error {
 		return ErrNotThere
 	}
 	return ErrNoStream
-}
-
-// maxBatches is how many atomic batches one stream works on at once; JetStream's own limit is 50.
-const maxBatches = 16
-
-const (
-	// windowMessages and windowBytes bound what waits for one stream's PubAck on this node. JetStream refuses
-	// publishes above 100,000 messages or 128 MiB waiting.
-	windowMessages = 4_000
-	windowBytes    = 32 << 20
-)
-
-// window bounds messages and octets on the way. The first message always fits.
-type window struct {
-	maxMessages, maxBytes int
-
-	mu              sync.Mutex
-	room            sync.Cond
-	messages, bytes int // guarded by mu
-}
-
-func newWindow(messages, bytes int) *window {
-	w := &window{maxMessages: messages, maxBytes: bytes}
-	w.room.L = &w.mu
-	return w
-}
-
-// enter blocks until there is room. Everything that entered leaves within the publish timeout.
-func (w *window) enter(messages, bytes int) {
-	w.mu.Lock()
-	for w.messages > 0 && (w.messages+messages > w.maxMessages || w.bytes+bytes > w.maxBytes) {
-		w.room.Wait()
-	}
-	w.messages += messages
-	w.bytes += bytes
-	w.mu.Unlock()
-}
-
-func (w *window) leave(messages, bytes int) {
-	w.mu.Lock()
-	w.messages -= messages
-	w.bytes -= bytes
-	w.mu.Unlock()
-	w.room.Broadcast()
 }

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"sync"
@@ -15,12 +16,10 @@ import (
 const (
 	// fetchTimeout bounds a fetch of what is there.
 	fetchTimeout = 2 * time.Second
-	// settleTime and settleQuiet bound how long the end of a pull waits for what the server is sending, and for how
-	// long nothing of it may come.
-	settleTime  = time.Second
-	settleQuiet = 10 * time.Millisecond
-	// lingerDelay grows with each time that a message comes to a pull that nobody wants.
-	lingerDelay = 20 * time.Millisecond
+	// feedTimeout bounds the wait for a message that was given back to reach a pull that waits.
+	feedTimeout = 250 * time.Millisecond
+	// lingerCheck is how often a pull that could not be ended is tried again.
+	lingerCheck = time.Second
 	// leaveTimeout bounds each wait for the server at the end of a subscription.
 	leaveTimeout = 3 * time.Second
 	// sendingTime is how long after the last word from the server it may still be sending.
@@ -45,17 +44,29 @@ type QueueReceiver interface {
 type QueueSubscription struct {
 	puller
 	d        *durable
+	q        *queue // nil unless it is natstomp's own queue
 	view     View
 	receiver QueueReceiver
 	hold     Hold
+	options  QueueOptions
 
 	doubted atomic.Bool // somebody looks whether the consumer is there
 	lost    sync.Once
 
 	// Owned by run.
 	kept    time.Time
+	pinned  time.Time
+	pin     string // what an exclusive queue knows this subscription by while it has the queue
 	scratch []byte
 	refused []Delivery // what the receiver did not take
+}
+
+// QueueOptions is what a subscription asks of its queue.
+type QueueOptions struct {
+	// AutoDelete lets the queue vanish with its last subscription.
+	AutoDelete bool
+	// Priority is served first where it is higher, from 0 to 9, if the queue is prioritised.
+	Priority int
 }
 
 // Hold says how long a client may hold a message.
@@ -68,23 +79,37 @@ type Hold struct {
 
 // SubscribeQueue starts to pull messages of the route's queue, which is made if need be; it blocks while that takes.
 // room is the most messages ever outstanding. The caller ends the subscription with Stop.
-func (b *Bridge) SubscribeQueue(route router.Route, view View, room int, hold Hold, r QueueReceiver) (*QueueSubscription, error) {
-	d, err := b.durable(route)
+func (b *Bridge) SubscribeQueue(route router.Route, view View, room int, hold Hold, o QueueOptions, r QueueReceiver) (*QueueSubscription, error) {
+	s := &QueueSubscription{view: view.of(route), receiver: r, hold: hold, options: o}
+	err := error(nil)
+	if route.Bound != nil {
+		s.d, err = b.bound.durable(route.Bound)
+	} else if s.q, err = b.queues.join(route, o.AutoDelete); err == nil {
+		s.d = s.q.durable
+	}
 	if err != nil {
 		return nil, err
 	}
-	return b.share(d, view.of(route), room, hold, r)
+	return b.share(s, room)
 }
 
-// share starts to pull from a durable.
-func (b *Bridge) share(d *durable, view View, room int, hold Hold, r QueueReceiver) (*QueueSubscription, error) {
-	hold.Check = min(hold.Check, d.ackWait/3)
-	s := &QueueSubscription{puller: newPuller(d.place, d.consumer, room, markedCredit{d.place, r}), d: d, view: view, receiver: r, hold: hold}
-	if err := s.listen(); err != nil {
+// share starts to pull from the durable of a subscription.
+func (b *Bridge) share(s *QueueSubscription, room int) (*QueueSubscription, error) {
+	s.puller = newPuller(s.d.place, s.d.consumer, room, markedCredit{s.d.place, s.receiver})
+	s.policy, s.sizes = s.appendGroup, &s.d.sizes
+	s.hold.Check = min(s.hold.Check, s.d.ackWait/3)
+	err := s.listen()
+	if err == nil {
+		s.d.place.follow(s)
+		if !b.launch(s.run) {
+			s.d.place.unfollow(s)
+			err = ErrStopped
+		}
+	}
+	if err != nil {
+		s.part()
 		return nil, err
 	}
-	d.place.follow(s)
-	b.launch(s.run)
 	return s, nil
 }
 
@@ -110,22 +135,32 @@ func (s *QueueSubscription) Stop(held func() []Delivery) {
 	s.Halt()
 	<-s.done
 	s.place.unfollow(s)
-	if err := s.b.GiveBack(append(held(), s.refused...)); err != nil {
+	back := append(held(), s.refused...)
+	s.refused = nil
+	if s.outstanding > 0 {
+		back = s.feed(back)
+		s.b.launch(s.linger)
+	}
+	if err := s.b.GiveBack(back); err != nil {
 		s.b.log.Warn("returning messages failed; they come back after the ack wait", "stream", s.from.stream, "err", err)
 	}
+	s.unpin()
+	s.part()
 }
 
 func (s *QueueSubscription) run() {
 	defer close(s.done)
 	s.loop(s.hold.Check, s)
 	s.leave()
-	s.forget()
 }
 
 // silent implements listener. The pull may be lost, or still be answered by a server that knows nothing of the change: a
 // new inbox tells both apart, so that no more comes than there is credit for.
 func (s *QueueSubscription) silent() {
 	s.forget()
+	if s.q != nil && s.q.window.gone() {
+		s.rejoin()
+	}
 	inbox := s.b.cfg.Control.NewInbox()
 	sub, err := s.b.cfg.Control.ChanSubscribe(inbox, s.messages)
 	if err != nil {
@@ -144,119 +179,176 @@ func (s *QueueSubscription) doubt() {
 	if !s.doubted.CompareAndSwap(false, true) {
 		return
 	}
+	d := s.d
 	s.b.launch(func() {
 		defer s.Wake()
 		defer s.doubted.Store(false)
-		err := s.d.verify()
+		err := d.verify()
 		switch {
-		case err == nil:
-		case errors.Is(err, s.d.gone()):
+		case err == nil, errors.Is(err, errReplaced): // Whoever noticed that has the subscription pull anew.
+		case errors.Is(err, d.gone()):
 			s.removed(err)
 		default:
-			s.b.log.Debug("a consumer could not be looked at", "stream", s.from.stream, "err", err)
+			s.b.log.Debug("a consumer could not be looked at", "stream", d.stream, "err", err)
 			s.b.pause(pullRetry)
 		}
 	})
 }
 
-// leave ends the open pull without stranding a message. While the server is sending it is let to the end of the pull;
-// else the interest is taken away, and the server forgets the pull.
+// leave ends the open pull, so that no message is on its way to nobody. A pull that waits stays open where somebody
+// listens to everything: Stop sees to it.
 func (s *QueueSubscription) leave() {
 	if !s.b.cfg.Control.IsConnected() {
 		_ = s.sub.Unsubscribe() // Nothing is on the way over a link that is down.
 		s.receiveAll()
+		s.forget()
 		return
 	}
-	s.settleDown()
-	if s.outstanding > 0 && s.b.overheard() {
-		s.linger()
-		return
-	}
-	// Drain keeps the subscription's place in the client until the server's last message is in the channel; a plain
-	// unsubscribe would strand what is on the way (research: return of held messages).
-	err := s.sub.Drain()
-	if err == nil {
-		err = s.b.control.wait(leaveTimeout)
-	}
-	s.receiveAll()
+	err := s.end()
 	if err == nil && s.outstanding > 0 {
-		err = s.cancel()
+		return
 	}
+	s.forget()
 	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 		s.b.log.Warn("ending a pull failed", "stream", s.from.stream, "err", err)
 	}
 }
 
-// settleDown receives what the server is sending, up to the end of the pull.
-func (s *QueueSubscription) settleDown() {
-	end := time.NewTimer(settleTime)
-	defer end.Stop()
-	for s.outstanding > 0 {
-		quiet := time.NewTimer(settleQuiet)
-		select {
-		case m := <-s.messages:
-			quiet.Stop()
-			s.receive(m)
-		case <-quiet.C:
-			return
-		case <-end.C:
-			quiet.Stop()
-			return
+func (s *QueueSubscription) end() error {
+	if err := s.finish(); err != nil {
+		return err
+	}
+	if s.outstanding > 0 {
+		// No wide filter of this node may open between the question and the end of the pull.
+		s.b.wideGate.RLock()
+		defer s.b.wideGate.RUnlock()
+		if overheard, err := s.b.overheard(); err != nil || overheard {
+			return err
 		}
 	}
+	// Drain keeps the subscription's place in the client until the server's last message is in the channel; a plain
+	// unsubscribe would strand what is on the way (research: return of held messages).
+	if err := s.sub.Drain(); err != nil {
+		return err
+	}
+	if err := s.b.control.wait(leaveTimeout); err != nil {
+		return err
+	}
+	s.receiveAll()
+	if s.outstanding == 0 {
+		return nil
+	}
+	err := s.cancel()
+	s.forget()
+	return err
+}
+
+// finish reads a pull that takes what is there to its end, which comes by itself and soon: to take the interest away
+// would let what is on the way be redelivered before what is given back.
+func (s *QueueSubscription) finish() error {
+	s.receiveAll()
+	limit := time.NewTimer(fetchTimeout)
+	defer limit.Stop()
+	for s.outstanding > 0 && !s.waiting {
+		select {
+		case m := <-s.messages:
+			s.receive(m)
+		case <-limit.C:
+			return ErrTimeout
+		}
+	}
+	return nil
 }
 
 // overheard says whether somebody listens to every subject, such as a subscription to /topic/> or a native one to >. Then
-// the server believes that an inbox is wanted when it is not, and what it sends there waits for the ack wait.
-func (b *Bridge) overheard() bool {
+// the server believes that an inbox is wanted when it is not: it keeps the pull, and takes what it sends there for
+// delivered. wideGate is held.
+func (b *Bridge) overheard() (bool, error) {
 	if b.topics.wides.Load() > 0 {
-		return true
+		return true, nil
 	}
-	nc := b.cfg.Control
-	answer := nc.NewInbox()
-	sub, err := nc.SubscribeSync(answer)
+	got := make(chan *nats.Msg, 1)
+	inbox := b.cfg.Control.NewInbox()
+	sub, err := b.cfg.Control.ChanSubscribe(inbox, got)
 	if err != nil {
-		return true
+		return false, err
 	}
 	defer sub.Unsubscribe() //nolint:errcheck // fails only when the connection is gone, and then it is done
-	if err = nc.PublishRequest(nc.NewInbox(), answer, nil); err == nil {
-		err = b.control.wait(leaveTimeout)
+	if err := b.cfg.Control.PublishRequest(b.cfg.Control.NewInbox(), inbox, nil); err != nil {
+		return false, err
 	}
-	// The server says at once that nobody listens, so after the round trip that is here.
-	n, _, pending := sub.Pending()
-	return errors.Join(err, pending) != nil || n == 0
+	if err := b.control.wait(leaveTimeout); err != nil {
+		return false, err
+	}
+	select {
+	case m := <-got:
+		return m.Header.Get("Status") != "503", nil // Nobody listens to a subject that nobody knows.
+	default:
+		return true, nil
+	}
 }
 
-// linger keeps the inbox until the open pull is over and passes on what comes: back to the queue, and later each time
-// it comes again.
-func (s *QueueSubscription) linger() {
-	sub, messages, outstanding := s.sub, s.messages, s.outstanding
-	s.b.launch(func() {
-		defer sub.Unsubscribe() //nolint:errcheck // fails only when the connection is gone, and then it is done
-		over := time.NewTimer(pullExpires + time.Second)
-		defer over.Stop()
-		for outstanding > 0 {
-			select {
-			case m := <-messages:
-				d, ok := delivery(m)
-				if !ok {
-					left, _ := strconv.Atoi(m.Header.Get("Nats-Pending-Messages")) // Absent in a heart-beat.
-					outstanding -= left
-					continue
-				}
-				outstanding--
-				// Its first way back is immediate: somebody else may wait for it.
-				delay := time.Duration(max(int64(d.Count)-2, 0)) * lingerDelay
-				if err := s.b.Nack(d, min(delay, time.Second)); err != nil {
-					return // NATS is away; it comes back after the ack wait.
-				}
-			case <-over.C:
-				return
-			case <-s.b.stop:
-				return
-			}
+// feed gives the first message back on its own, where a pull of this subscription still waits, so that it ends by that
+// and takes nothing out of the order of the others. What is returned is still to be given back.
+func (s *QueueSubscription) feed(back []Delivery) []Delivery {
+	if len(back) == 0 {
+		return nil
+	}
+	sortDeliveries(back)
+	delivered := s.deliveries()
+	if err := s.b.GiveBack(back[:1]); err != nil {
+		return back
+	}
+	back = back[1:]
+	// Somebody gets it, this subscription or another.
+	for deadline := time.Now().Add(feedTimeout); s.outstanding > 0 && time.Now().Before(deadline); {
+		went := s.deliveries() != delivered
+		if err := s.b.control.wait(leaveTimeout); err != nil {
+			break
 		}
-	})
+		s.receiveAll()
+		if went {
+			break
+		}
+	}
+	back = append(back, s.refused...)
+	s.refused = nil
+	return back
+}
+
+// deliveries is how many the consumer has made to everybody.
+func (s *QueueSubscription) deliveries() uint64 {
+	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
+	defer cancel()
+	c, err := s.b.cfg.JS.Consumer(ctx, s.from.stream, s.from.name)
+	if err != nil {
+		return 0
+	}
+	return c.CachedInfo().Delivered.Consumer
+}
+
+// linger keeps the inbox until the pull that waits has ended, or can be ended, and gives back at once what it brings.
+func (s *QueueSubscription) linger() {
+	defer s.sub.Unsubscribe() //nolint:errcheck // fails only when the connection is gone, and then it is done
+	over := time.NewTimer(pullExpires + time.Second)
+	defer over.Stop()
+	tick := time.NewTicker(lingerCheck)
+	defer tick.Stop()
+	for s.outstanding > 0 {
+		select {
+		case m := <-s.messages:
+			s.receive(m)
+		case <-tick.C:
+			s.leave()
+		case <-over.C:
+			return
+		case <-s.b.stop:
+			return
+		}
+	}
+	if err := s.b.GiveBack(s.refused); err != nil {
+		s.b.log.Warn("returning a message failed; it comes back after the ack wait", "stream", s.from.stream, "err", err)
+	}
 }
 
 // receiveAll handles what is in the channel.
@@ -301,7 +393,7 @@ func (s *QueueSubscription) fetch(messages int) error {
 	}
 	defer sub.Unsubscribe() //nolint:errcheck // fails only when the connection is gone, and then it is done
 	request := strconv.AppendInt([]byte(`{"no_wait":true,"batch":`), int64(messages), 10)
-	if err := s.b.cfg.Control.PublishRequest(s.next(), inbox, append(request, '}')); err != nil {
+	if err := s.b.cfg.Control.PublishRequest(s.next(), inbox, append(s.appendGroup(request), '}')); err != nil {
 		return err
 	}
 	limit := time.NewTimer(fetchTimeout)
@@ -313,6 +405,7 @@ func (s *QueueSubscription) fetch(messages int) error {
 			if !ok {
 				return nil // No more there.
 			}
+			s.sizes.delivered(m.Size())
 			s.refused = append(s.refused, d)
 		case <-limit.C:
 			return ErrTimeout
@@ -325,12 +418,19 @@ func (s *QueueSubscription) fetch(messages int) error {
 func (s *QueueSubscription) receive(m *nats.Msg) {
 	meta, err := m.Metadata()
 	if err != nil {
+		if m.Header.Get("Status") == "423" {
+			s.pin = "" // Another subscription has the queue now.
+		}
 		if !s.status(m) {
 			s.doubt()
 		}
 		return
 	}
 	s.arrived(m)
+	s.more = meta.NumPending > 0 || meta.NumDelivered > 1 || s.outstanding > 0
+	if pin := m.Header.Get(pinHeader); pin != "" {
+		s.pin = pin
+	}
 	d := Delivery{Reply: m.Reply, Sequence: meta.Sequence.Stream, Count: meta.NumDelivered, Size: len(m.Data)}
 	destination, ok := s.view.destination(s.b.cfg.Router, m.Subject)
 	if !ok || s.d.early(meta.Sequence.Stream, meta.Timestamp) {
@@ -340,7 +440,6 @@ func (s *QueueSubscription) receive(m *nats.Msg) {
 		}
 		return
 	}
-	s.largest = max(m.Size(), s.largest-s.largest/32)
 	x := extras{
 		redelivered: meta.NumDelivered > 1 || meta.Sequence.Stream <= s.place.mark.sequence(),
 		count:       meta.NumDelivered,
@@ -364,6 +463,7 @@ func (s *QueueSubscription) tick(now time.Time) {
 	} else {
 		s.kept = now
 	}
+	s.keepPin()
 	for _, d := range keep {
 		if err := s.b.cfg.Control.Publish(d.Reply, progressWord); err != nil {
 			return // NATS is away; what is held may come again, flagged.

@@ -3,6 +3,7 @@ package bridge
 import (
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -48,15 +49,18 @@ type puller struct {
 	place    *place
 	from     consumer
 	credit   creditor
+	sizes    *sizes        // nil where nothing is returned
 	room     int           // the most messages ever outstanding
 	beat     time.Duration // between two words of the server
 	wake     chan struct{}
-	linked   chan struct{} // the link to NATS is another one
+	linked   chan struct{} // the link to NATS, or the stream, is another one
 	stop     chan struct{}
 	stopOnce sync.Once
 	done     chan struct{} // closed when the loop has ended
 
 	// Owned by the loop.
+	// policy adds to a pull what the consumer's policy wants to know; nil: nothing.
+	policy      func(request []byte) []byte
 	inbox       string
 	sub         *nats.Subscription
 	messages    chan *nats.Msg
@@ -64,7 +68,9 @@ type puller struct {
 	octets      int  // octets asked for that have not come
 	tooLarge    bool // a message waits that is larger than a pull may bring
 	large       bool // a pull without bound in octets is open; it holds a token
-	largest     int  // octets of the largest message lately, where what is returned must come again in order
+	waiting     bool // the open pull waits for one message; only where messages are returned
+	more        bool // there may be more messages; only where messages are returned
+	none        bool // the last such pull found nothing
 	paused      bool // there is no consumer to ask
 	heard       time.Time
 	retryAt     time.Time
@@ -126,10 +132,11 @@ func (p *puller) loop(interval time.Duration, l listener) {
 	p.heard = time.Now()
 	var retry <-chan time.Time
 	for {
-		if wait := time.Until(p.retryAt); wait <= 0 && !p.paused {
+		if time.Until(p.retryAt) <= 0 && !p.paused {
 			p.pull()
-		} else if wait > 0 && retry == nil {
-			retry = time.After(wait)
+		}
+		if wait := time.Until(p.retryAt); wait > 0 && retry == nil {
+			retry = time.After(wait) // Also where this pull was put off.
 		}
 		select {
 		case m := <-p.messages:
@@ -141,7 +148,7 @@ func (p *puller) loop(interval time.Duration, l listener) {
 		case now := <-ticks.C:
 			l.tick(now)
 		case now := <-beat.C:
-			if p.outstanding > 0 && now.Sub(p.heard) > pullSilence*p.beat {
+			if p.outstanding+p.octets > 0 && now.Sub(p.heard) > pullSilence*p.beat {
 				p.place.interrupted()
 				l.silent()
 			}
@@ -180,8 +187,16 @@ func (p *puller) next() string {
 	return p.b.api + "CONSUMER.MSG.NEXT." + p.from.stream + "." + p.from.name
 }
 
-// pull asks for as much as the receiver has credit for, when little is on the way.
+// pull asks for as much as the receiver has credit for, when little is on the way. Where messages are returned only one
+// pull is open at a time, so that it can be ended without a message that is on its way to nobody: while there may be
+// more messages it takes what is there, and ends by itself; else it waits for one.
 func (p *puller) pull() {
+	if p.sizes != nil && p.outstanding > 0 {
+		return
+	}
+	if p.outstanding == 0 && p.octets > 0 {
+		return // The word about the end of the last pull is on its way.
+	}
 	messages, octets := p.credit.Credit(p.outstanding)
 	messages = min(messages, p.room-p.outstanding)
 	if messages <= 0 || p.outstanding > 0 && messages < p.outstanding {
@@ -192,9 +207,13 @@ func (p *puller) pull() {
 		most = min(most, p.from.maxBytes)
 	}
 	octets = min(octets-p.octets, most)
+	// Only as many as fit: JetStream puts a returned message that does not fit a pull behind the others.
+	largest := p.sizes.largest()
+	alone := p.tooLarge || largest > octets && !p.none
 	request := append(make([]byte, 0, 96), `{"batch":`...)
+	p.waiting = false
 	switch {
-	case p.tooLarge && p.outstanding == 0:
+	case alone && p.outstanding == 0:
 		// One message larger than the budget comes alone, and so do few on the whole node.
 		select {
 		case p.b.large <- struct{}{}:
@@ -203,17 +222,21 @@ func (p *puller) pull() {
 			return
 		}
 		p.large, messages, octets = true, 1, p.from.maxBytes
-	case octets <= 0 || p.tooLarge:
+	case octets <= 0 || alone:
 		return
-	case p.largest > 0:
-		// Only as many as fit: JetStream puts a returned message that fits no pull behind the others.
-		messages = min(messages, max(octets/p.largest, 1))
+	case p.sizes != nil && (!p.more || largest == 0):
+		p.waiting, messages = true, 1
+	case largest > 0:
+		messages = min(messages, max(octets/largest, 1))
 	}
 	request = strconv.AppendInt(request, int64(messages), 10)
 	if octets > 0 {
 		request = strconv.AppendInt(append(request, `,"max_bytes":`...), int64(octets), 10)
 	}
-	if p.large {
+	if p.policy != nil {
+		request = p.policy(request)
+	}
+	if p.large || p.sizes != nil && !p.waiting {
 		request = append(request, `,"no_wait":true}`...)
 	} else {
 		request = p.appendTimes(request)
@@ -223,6 +246,7 @@ func (p *puller) pull() {
 		p.retryAt = time.Now().Add(pullRetry)
 		return
 	}
+	p.b.pulls.Add(1)
 	p.outstanding += messages
 	p.octets += octets
 	p.tooLarge = false
@@ -243,28 +267,52 @@ func (p *puller) appendTimes(request []byte) []byte {
 
 // arrived counts a message that was asked for, by a pull that was not given up.
 func (p *puller) arrived(m *nats.Msg) {
+	p.sizes.delivered(m.Size())
 	if m.Sub != p.sub {
 		return
 	}
 	p.outstanding = max(p.outstanding-1, 0)
 	p.used(m.Size())
-	p.tooLarge = false
+	p.none, p.tooLarge = false, false
 }
 
-// unserved is what an ended pull has left. A pull that does not wait ends without saying so: it was for one message.
+// unserved is what an ended pull has left. One that does not wait ends without saying so, and was open alone.
 func (p *puller) unserved(m *nats.Msg, code string) (messages, octets int) {
 	messages, err := strconv.Atoi(m.Header.Get("Nats-Pending-Messages"))
 	if err == nil {
 		octets, _ = strconv.Atoi(m.Header.Get("Nats-Pending-Bytes")) // 0 where there was no bound.
 		return messages, octets
 	}
-	if code != "404" && code != "408" {
-		return p.outstanding, p.octets
+	p.none = p.large && (code == "404" || code == "408")
+	return p.outstanding, p.octets
+}
+
+// sizeSlack is what the same message may take more the next time: the numbers in its reply subject grow.
+const sizeSlack = 64
+
+// sizes remembers the largest message that a consumer has delivered lately on this node. What was delivered may come back,
+// and then every pull must have room for it. What is thousands of messages ago is forgotten, so that one large message
+// does not slow the consumer down for ever.
+type sizes struct{ most atomic.Int64 }
+
+func (s *sizes) largest() int {
+	if s == nil {
+		return 0
 	}
-	if p.large {
-		return 1, 0
+	return int(s.most.Load())
+}
+
+func (s *sizes) delivered(octets int) {
+	if s == nil {
+		return
 	}
-	return 0, 0
+	for {
+		old := s.most.Load()
+		most := max(int64(octets+sizeSlack), old-old/1024)
+		if most == old || s.most.CompareAndSwap(old, most) {
+			return
+		}
+	}
 }
 
 // used counts octets of the open pulls as come or given up. A pull whose octets are used up exactly ends without a word
@@ -275,7 +323,6 @@ func (p *puller) used(octets int) {
 		p.outstanding = 0
 	}
 	if p.outstanding == 0 {
-		p.octets = 0
 		p.settleLarge()
 	}
 }
@@ -304,7 +351,9 @@ func (p *puller) status(m *nats.Msg) (there bool) {
 	p.outstanding = max(p.outstanding-left, 0)
 	p.used(octets)
 	switch description := m.Header.Get("Description"); {
-	case code == "404", code == "408", description == "Batch Completed":
+	case description == "Batch Completed":
+	case code == "404", code == "408":
+		p.more = false
 	case description == "Message Size Exceeds MaxBytes":
 		p.tooLarge = true // The other open pulls end too; a new one would only end the same way.
 	case description == "Consumer Deleted", code == "503":

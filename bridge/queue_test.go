@@ -87,7 +87,7 @@ func (g *rig) subscribe(destination string, c *consumer) *bridge.QueueSubscripti
 	g.t.Helper()
 	hold := bridge.Hold{Check: time.Second, Delay: func(bridge.Delivery) time.Duration { return 0 }}
 	view := bridge.View{Version: frame.V12, Destination: destination}
-	s, err := g.SubscribeQueue(g.route(destination, router.Subscribe), view, c.prefetch, hold, c)
+	s, err := g.SubscribeQueue(g.route(destination, router.Subscribe), view, c.prefetch, hold, bridge.QueueOptions{}, c)
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -136,8 +136,13 @@ func TestMessageLargerThanPullBudgetComes(t *testing.T) {
 	}
 }
 
+// size are the settings of queues of so many octets.
+func size(octets int64) func(string) bridge.QueueSettings {
+	return func(string) bridge.QueueSettings { return bridge.QueueSettings{MaxBytes: octets} }
+}
+
 func TestBatchIsAllOrNothing(t *testing.T) {
-	g := newRig(t, func(cfg *bridge.Config) { cfg.Queues.MaxBytes = 4_000 })
+	g := newRig(t, func(cfg *bridge.Config) { cfg.Queues.Settings = size(4_000) })
 	batch := func(n, size int) error {
 		var sends []bridge.Send
 		for range n {
@@ -176,7 +181,7 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 }
 
 func TestQueueFull(t *testing.T) {
-	g := newRig(t, func(cfg *bridge.Config) { cfg.Queues.MaxBytes = 2_000 })
+	g := newRig(t, func(cfg *bridge.Config) { cfg.Queues.Settings = size(2_000) })
 	err := error(nil)
 	for i := 0; err == nil && i < 10; i++ {
 		err = g.send("/queue/full", strings.Repeat("x", 500))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,7 +32,14 @@ var ErrQueueName = errors.New("stream name is taken")
 
 // queues are the queues that this node knows.
 type queues struct {
-	b *Bridge
+	b         *Bridge
+	presence  *presence
+	graves    *graves
+	wake      chan struct{} // tells the collector that a queue has lost its last subscription
+	halt      chan struct{} // closed when the collector is to end
+	halted    sync.WaitGroup
+	closing   atomic.Int64 // queues whose subject is away
+	recovered bool         // all queues of the store are known; set by recover
 
 	mu    sync.Mutex
 	known map[string]*queue // guarded by mu; by channel
@@ -42,17 +48,33 @@ type queues struct {
 // queue is one channel's stream with its durable.
 type queue struct {
 	*place
-	channel string
-	subject string
-	durable *durable
+	channel  string
+	subject  string
+	durable  *durable
+	settings QueueSettings
 
 	ready  chan struct{} // closed when the making is over
 	err    error         // set before ready is closed
 	listed bool          // set before ready is closed; the stream was seen, the durable was not looked for
+
+	mu         sync.Mutex
+	parked     []*parcel     // guarded by mu; met the stream without subject
+	resolving  bool          // guarded by mu; somebody finds out why
+	autoDelete bool          // guarded by mu; a subscription asked for it
+	visited    bool          // guarded by mu; the collector looks at it
+	due        time.Time     // guarded by mu; when the collector looks again; zero: it need not
+	patience   time.Duration // guarded by mu; the pause before the look after that
 }
 
 func newQueues(b *Bridge) *queues {
-	return &queues{b: b, known: make(map[string]*queue)}
+	return &queues{
+		b:        b,
+		presence: newPresence(b),
+		graves:   &graves{b: b},
+		wake:     make(chan struct{}, 1),
+		halt:     make(chan struct{}),
+		known:    make(map[string]*queue),
+	}
 }
 
 func (qs *queues) newQueue(channel, subject string) *queue {
@@ -64,48 +86,43 @@ func (qs *queues) newQueue(channel, subject string) *queue {
 		durable: &durable{consumer: consumer{stream: p.stream, name: durableName}, place: p, ackWait: ackWait},
 		ready:   make(chan struct{}),
 	}
+	q.queue = q
 	q.durable.remake = func(ctx context.Context) error { return qs.remake(ctx, q) }
+	if settings := qs.b.cfg.Queues.Settings; settings != nil {
+		q.settings = settings(channel)
+	}
+	q.durable.policy = q.settings.Policy
+	q.autoDelete = q.settings.AutoDelete
+	if idle := qs.b.cfg.Queues.IdleDelete; idle > 0 {
+		q.due = time.Now().Add(idle)
+	}
 	return q
 }
 
-// EnsureQueue makes the queue of a route exist, with its durable. It blocks while this takes.
+// EnsureQueue makes the queue of a route exist, with its durable. It blocks while this takes. The queue does not count
+// for the limit.
 func (b *Bridge) EnsureQueue(route router.Route) error {
-	_, err := b.queues.get(route)
+	_, err := b.queues.get(route, false)
 	return err
 }
 
 // get returns the queue of a route, made if need be. It blocks while that takes; the first caller makes the queue, the
-// others wait for it.
-func (qs *queues) get(route router.Route) (*queue, error) {
-	qs.mu.Lock()
-	old, ok := qs.known[route.Channel]
-	if qs.b.gone.any.Load() && qs.b.gone.has(QueueStream(route.Channel)) {
-		qs.mu.Unlock()
-		return nil, ErrNoStream
+// others wait for it. limited: the limit on queues applies.
+func (qs *queues) get(route router.Route, limited bool) (*queue, error) {
+	q, listed, known, err := qs.place(route, limited)
+	if err != nil {
+		return nil, err
 	}
-	if ok && !old.isListed() {
-		qs.mu.Unlock()
-		<-old.ready
-		return old, old.err
+	if known {
+		<-q.ready
+		return q, q.err
 	}
-	if limit := qs.b.cfg.Queues.Limit; !ok && limit > 0 && len(qs.known) >= limit {
-		qs.mu.Unlock()
-		return nil, fmt.Errorf("%w: %d", ErrQueueLimit, limit)
-	}
-	q := qs.newQueue(route.Channel, route.Subject)
-	qs.known[route.Channel] = q
-	qs.mu.Unlock()
-
-	if ok {
-		q.err = qs.adopt(q)
-	} else {
-		q.err = qs.create(q)
-	}
+	q.err = qs.create(q, listed)
 	if q.err != nil {
 		qs.mu.Lock()
 		delete(qs.known, route.Channel)
-		if ok {
-			qs.known[route.Channel] = old
+		if listed != nil && !listed.window.gone() {
+			qs.known[route.Channel] = listed
 		}
 		qs.mu.Unlock()
 	}
@@ -113,17 +130,64 @@ func (qs *queues) get(route router.Route) (*queue, error) {
 	return q, q.err
 }
 
-func (qs *queues) create(q *queue) error {
-	if qs.b.cfg.External != nil {
-		return qs.createShared(q)
-	}
-	return qs.b.persist(func(ctx context.Context) error {
-		_, err := qs.b.cfg.JS.CreateStream(ctx, qs.streamConfig(q))
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-			err = qs.owned(ctx, q)
+// place returns the queue of a route as it is known, or a new one that the caller must make, with the one that it takes
+// the place of, if one was listed. Where the limit is reached it waits for queues that are being deleted.
+func (qs *queues) place(route router.Route, limited bool) (q, listed *queue, known bool, err error) {
+	limit := qs.b.cfg.Queues.Limit
+	for until := time.Now().Add(closeTime); ; {
+		if qs.b.gone.has(QueueStream(route.Channel)) {
+			return nil, nil, false, ErrNoStream
 		}
-		if err != nil {
-			return fmt.Errorf("creating stream %s: %w", q.stream, err)
+		qs.mu.Lock()
+		q, known = qs.known[route.Channel]
+		full := limited && limit > 0 && !known && qs.count() >= limit
+		if known && q.isListed() {
+			listed, known = q, false
+		}
+		if !full && !known {
+			q = qs.newQueue(route.Channel, route.Subject)
+			qs.known[route.Channel] = q
+		}
+		qs.mu.Unlock()
+		if !full {
+			return q, listed, known, nil
+		}
+		if qs.closing.Load() == 0 || time.Now().After(until) {
+			return nil, nil, false, fmt.Errorf("%w: %d", ErrQueueLimit, limit)
+		}
+		qs.b.pause(lookInterval)
+	}
+}
+
+// count is how many queues count for the limit. qs.mu is held.
+func (qs *queues) count() (n int) {
+	for _, q := range qs.known {
+		if !q.settings.Keep {
+			n++
+		}
+	}
+	return n
+}
+
+func (qs *queues) list() []*queue {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	list := make([]*queue, 0, len(qs.known))
+	for _, q := range qs.known {
+		list = append(list, q)
+	}
+	return list
+}
+
+// create makes a queue. listed, if not nil, is what was seen of it: then it is not made if it is gone, unless natstomp
+// has deleted it.
+func (qs *queues) create(q, listed *queue) error {
+	err := qs.b.persist(func(ctx context.Context) error {
+		if err := qs.makeStream(ctx, q, listed); err != nil {
+			return err
+		}
+		if qs.b.cfg.External != nil {
+			return qs.settle(ctx, q)
 		}
 		if _, err := qs.b.cfg.JS.CreateOrUpdateConsumer(ctx, q.stream, qs.consumerConfig(q)); err != nil {
 			return fmt.Errorf("creating the durable of %s: %w", q.stream, err)
@@ -131,56 +195,61 @@ func (qs *queues) create(q *queue) error {
 		qs.b.places.put(q.place)
 		return nil
 	})
+	if listed != nil && errors.Is(err, ErrNoStream) {
+		qs.b.miss(q.stream, "NATS has no such stream")
+	}
+	return err
 }
 
-// owned says whether the stream that has the name of q's is q's: names hold 32 bits of a hash only, and anybody may make
-// a stream of any name.
-func (qs *queues) owned(ctx context.Context, q *queue) error {
-	s, err := qs.b.cfg.JS.Stream(ctx, q.stream)
-	if err != nil {
-		return err
+func (qs *queues) makeStream(ctx context.Context, q, listed *queue) error {
+	if listed != nil {
+		q.created.Store(listed.created.Load())
+		here, err := qs.await(ctx, q)
+		if here || err != nil {
+			return err
+		}
 	}
-	if c := s.CachedInfo().Config; c.Metadata[channelKey] != q.channel || !slices.Equal(c.Subjects, []string{q.subject}) {
-		return fmt.Errorf("%w: it belongs to %q", ErrQueueName, c.Metadata[channelKey])
+	for made := false; !made; {
+		if err := qs.presence.catchUp(); err != nil {
+			return fmt.Errorf("making %s: %w", q.stream, err)
+		}
+		err := error(nil)
+		if qs.presence.closer(q.stream) == "" {
+			_, err = qs.b.cfg.JS.CreateStream(ctx, qs.streamConfig(q))
+			if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+				return fmt.Errorf("creating stream %s: %w", q.stream, roomFault(err))
+			}
+			made = err == nil
+		}
+		if !made {
+			made, err = qs.await(ctx, q)
+		}
+		if err != nil && !errors.Is(err, ErrNoStream) {
+			return fmt.Errorf("waiting for stream %s: %w", q.stream, err)
+		}
 	}
 	return nil
 }
 
-func (qs *queues) streamConfig(q *queue) jetstream.StreamConfig {
-	maxBytes := qs.b.cfg.Queues.MaxBytes
-	if maxBytes == 0 {
-		maxBytes = -1
+// start makes the queues of the store ready and begins to collect idle ones.
+func (qs *queues) start(ctx context.Context) error {
+	if err := qs.presence.start(qs.onGone); err != nil {
+		return err
 	}
-	return jetstream.StreamConfig{
-		Name:               q.stream,
-		Replicas:           qs.b.replicas(),
-		Description:        "natstomp queue " + q.channel,
-		Subjects:           []string{q.subject},
-		Retention:          jetstream.WorkQueuePolicy,
-		Storage:            qs.b.cfg.Queues.Storage,
-		MaxBytes:           maxBytes,
-		Discard:            jetstream.DiscardNew,
-		Duplicates:         qs.b.cfg.Queues.DedupWindow,
-		AllowMsgTTL:        true,
-		AllowAtomicPublish: true,
-		Metadata:           map[string]string{channelKey: q.channel},
+	qs.b.launch(qs.presence.run)
+	if qs.b.cfg.External == nil {
+		if err := qs.recover(ctx); err != nil {
+			return err
+		}
 	}
+	qs.halted.Go(qs.collect)
+	return nil
 }
 
-// consumerConfig is the shared durable. On the embedded server its state is in memory: JetStream writes delivery counts
-// of a file late, so the mark must speak for what was before a restart anyway (DESIGN section 4.3). On an external NATS
-// it is kept as the stream is.
-func (qs *queues) consumerConfig(q *queue) jetstream.ConsumerConfig {
-	return jetstream.ConsumerConfig{
-		Durable:       durableName,
-		FilterSubject: q.subject,
-		AckPolicy:     jetstream.AckExplicitPolicy,
-		AckWait:       ackWait,
-		MaxDeliver:    -1,
-		MaxAckPending: -1,
-		MaxWaiting:    maxWaiting,
-		MemoryStorage: qs.b.cfg.External == nil,
-	}
+// stop ends the collecting.
+func (qs *queues) stop() {
+	close(qs.halt)
+	qs.halted.Wait()
 }
 
 // recover finds the queues of the store and makes their durables anew.
@@ -194,10 +263,11 @@ func (qs *queues) recover(ctx context.Context) error {
 			continue
 		}
 		q.mark.set(qs.markOf(info))
-		if err := qs.revive(ctx, q, info.Config); err != nil {
-			return err
-		}
+		q.err = qs.revive(ctx, q, info.Config)
 		qs.add(q)
+		if q.err != nil {
+			return q.err
+		}
 	}
 	if err := list.Err(); err != nil {
 		return fmt.Errorf("listing the queues: %w", err)
@@ -205,6 +275,7 @@ func (qs *queues) recover(ctx context.Context) error {
 	for stream := range missing {
 		qs.b.miss(stream, "the store had it when it was stopped last")
 	}
+	qs.recovered = true
 	return nil
 }
 
@@ -237,11 +308,16 @@ func (qs *queues) markOf(info *jetstream.StreamInfo) uint64 {
 	return info.State.LastSeq
 }
 
-// revive gives a stored queue today's settings and a new durable.
+// revive gives a stored queue today's settings and a new durable. Its last consumer went with the last process.
 func (qs *queues) revive(ctx context.Context, q *queue, have jetstream.StreamConfig) error {
-	want := qs.streamConfig(q)
-	if !slices.Equal(have.Subjects, want.Subjects) || have.MaxBytes != want.MaxBytes || have.Duplicates != want.Duplicates ||
-		have.AllowMsgTTL != want.AllowMsgTTL || have.AllowAtomicPublish != want.AllowAtomicPublish {
+	if have.Metadata[autoDeleteKey] != "" {
+		q.autoDelete = true
+	}
+	if owner, closing := have.Metadata[closingKey]; closing && qs.alive(owner) {
+		if here, err := qs.await(ctx, q); err != nil || !here {
+			return err
+		}
+	} else if want := qs.streamConfig(q); closing || differ(have, want) {
 		want.Storage = have.Storage
 		if _, err := qs.b.cfg.JS.UpdateStream(ctx, want); err != nil {
 			return fmt.Errorf("updating stream %s: %w", q.stream, err)
@@ -254,22 +330,29 @@ func (qs *queues) revive(ctx context.Context, q *queue, have jetstream.StreamCon
 	if _, err := qs.b.cfg.JS.CreateConsumer(ctx, q.stream, qs.consumerConfig(q)); err != nil {
 		return fmt.Errorf("creating the durable of %s: %w", q.stream, err)
 	}
+	q.window.used = true
+	q.due = time.Now()
 	return nil
 }
 
 // marks stops all delivery and returns what was delivered, by stream. A queue that cannot tell is left out, so that at
 // the next start everything in it counts as delivered.
 func (qs *queues) marks(ctx context.Context) map[string]uint64 {
-	qs.mu.Lock()
-	list := make([]*queue, 0, len(qs.known))
-	for _, q := range qs.known {
-		list = append(list, q)
-	}
-	qs.mu.Unlock()
+	list := qs.list()
 	marks := make(map[string]uint64, len(list))
+	if !qs.recovered && qs.b.cfg.Queues.CleanMarks {
+		maps.Copy(marks, qs.b.cfg.Queues.Marks) // A start that was given up leaves what it did not come to as it was.
+	}
+	for _, stream := range qs.b.gone.names() {
+		marks[stream] = qs.b.cfg.Queues.Marks[stream] // It is missed at the next start too.
+	}
 	for _, q := range list {
 		<-q.ready
-		if q.err != nil || qs.b.gone.has(q.stream) {
+		if qs.b.gone.has(q.stream) {
+			continue
+		}
+		delete(marks, q.stream)
+		if q.err != nil {
 			continue
 		}
 		// Paused first: native readers of the durable must get nothing that the mark does not cover.
@@ -285,10 +368,4 @@ func (qs *queues) marks(ctx context.Context) map[string]uint64 {
 		marks[q.stream] = max(q.mark.sequence(), c.CachedInfo().Delivered.Stream)
 	}
 	return marks
-}
-
-// batchID makes the ids of atomic batches: a random start per process, then a counter.
-type batchID struct {
-	prefix string
-	n      atomic.Uint64
 }

@@ -30,6 +30,7 @@ type replies struct {
 	next    uint64                            // guarded by mu
 	pending map[uint64]func(*nats.Msg, error) // guarded by mu
 	order   []expiry                          // guarded by mu; by deadline, since all wait equally long
+	stopped bool                              // guarded by mu; nothing is waited for any more
 }
 
 type expiry struct {
@@ -60,10 +61,15 @@ func (r *replies) start() error {
 func (r *replies) expect(done func(*nats.Msg, error)) string {
 	r.mu.Lock()
 	r.next++
-	token := r.next
-	r.pending[token] = done
-	r.order = append(r.order, expiry{token, time.Now().Add(r.timeout)})
+	token, stopped := r.next, r.stopped
+	if !stopped {
+		r.pending[token] = done
+		r.order = append(r.order, expiry{token, time.Now().Add(r.timeout)})
+	}
 	r.mu.Unlock()
+	if stopped {
+		done(nil, ErrStopped)
+	}
 	buf := make([]byte, 0, len(r.prefix)+13)
 	buf = append(buf, r.prefix...)
 	return string(strconv.AppendUint(buf, token, 36))
@@ -102,6 +108,9 @@ func (r *replies) sweep(stop <-chan struct{}) {
 		case now := <-tick.C:
 			r.expire(func(e expiry) bool { return !e.deadline.After(now) }, ErrTimeout)
 		case <-stop:
+			r.mu.Lock()
+			r.stopped = true
+			r.mu.Unlock()
 			r.expire(func(expiry) bool { return true }, ErrStopped)
 			return
 		}

@@ -65,7 +65,7 @@ func (q *Asked) Append(dst []byte, address string) []byte {
 		setHeader(q.m, "reply-to", address)
 	}
 	dst = frame.AppendHeader(dst, v, "destination", q.view.Destination)
-	dst = appendHeaders(dst, v, q.m.Header, false)
+	dst = appendHeaders(dst, v, q.m.Header, stamps{})
 	if q.Reply != "" {
 		dst = append(dst, "x-deadline:"...)
 		dst = strconv.AppendInt(dst, q.Deadline.UnixMilli(), 10)

@@ -29,8 +29,8 @@ func (b *Bridge) Join(ctx context.Context) error {
 	list := b.cfg.JS.ListStreams(ctx, jetstream.WithStreamListSubject(filter))
 	for info := range list.Info() {
 		if q, ok := b.queues.queueOf(info.Config); ok {
-			q.listed = true
-			b.queues.list(q)
+			q.list(info)
+			b.queues.addListed(q)
 		}
 	}
 	if err := list.Err(); err != nil {
@@ -40,9 +40,18 @@ func (b *Bridge) Join(ctx context.Context) error {
 	return nil
 }
 
-// list makes a queue known whose stream was seen, unless it is known better.
-func (qs *queues) list(q *queue) {
+// list notes what was seen of a queue's stream. Its last subscription may have gone with its node.
+func (q *queue) list(info *jetstream.StreamInfo) {
+	q.listed = true
+	q.created.Store(info.Created.UnixNano())
+	q.autoDelete = q.autoDelete || info.Config.Metadata[autoDeleteKey] != ""
+	q.window.used = true
+	q.due = time.Now()
 	close(q.ready)
+}
+
+// addListed makes a queue known, unless it is known better.
+func (qs *queues) addListed(q *queue) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	if _, ok := qs.known[q.channel]; !ok {
@@ -50,29 +59,8 @@ func (qs *queues) list(q *queue) {
 	}
 }
 
-// createShared makes a queue on an external NATS, where other nodes, and other programs, may do the same at the same
-// time or have done it before with other settings. What exists is taken as it is.
-func (qs *queues) createShared(q *queue) error {
-	return qs.b.persist(func(ctx context.Context) error {
-		_, err := qs.b.cfg.JS.CreateStream(ctx, qs.streamConfig(q))
-		if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-			return fmt.Errorf("creating stream %s: %w", q.stream, roomFault(err))
-		}
-		return qs.settle(ctx, q)
-	})
-}
-
-// adopt takes a queue whose stream was seen before, and is not to be made if it is gone.
-func (qs *queues) adopt(q *queue) error {
-	err := qs.b.persist(func(ctx context.Context) error { return qs.settle(ctx, q) })
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		q.suspect()
-		return fmt.Errorf("%s: %w", q.stream, ErrNoStream)
-	}
-	return err
-}
-
-// settle makes sure that the stream can be a queue, and that the durable is there.
+// settle makes sure that the stream can be a queue, and that the durable is there. Other nodes, and other programs, may do
+// the same at the same time or have done it before with other settings: what exists is taken as it is.
 func (qs *queues) settle(ctx context.Context, q *queue) error {
 	info, err := qs.b.info(ctx, q.stream)
 	if err != nil {
@@ -85,7 +73,7 @@ func (qs *queues) settle(ctx context.Context, q *queue) error {
 	if have.Retention != jetstream.WorkQueuePolicy {
 		return fmt.Errorf("%w: %s is no work queue", ErrQueueName, q.stream)
 	}
-	if err := qs.b.enable(ctx, have); err != nil {
+	if err := qs.b.enable(ctx, have, onceRoot+q.stream+".>"); err != nil {
 		return err
 	}
 	if want := qs.b.replicas(); have.Replicas < want {
@@ -102,27 +90,41 @@ func (qs *queues) settle(ctx context.Context, q *queue) error {
 	return nil
 }
 
-// enable switches on what natstomp needs of a stream. Every node wants the same of these, so updates do not fight.
-func (b *Bridge) enable(ctx context.Context, have jetstream.StreamConfig) error {
-	if have.AllowMsgTTL && have.AllowAtomicPublish {
+// enable switches on what natstomp needs of a stream, and has it take more subjects. Every node wants the same of these,
+// so updates do not fight.
+func (b *Bridge) enable(ctx context.Context, have jetstream.StreamConfig, subjects ...string) error {
+	all := slices.Clone(have.Subjects)
+	for _, subject := range subjects {
+		if !slices.Contains(all, subject) {
+			all = append(all, subject)
+		}
+	}
+	if have.AllowMsgTTL && have.AllowAtomicPublish && have.AllowDirect && len(all) == len(have.Subjects) {
 		return nil
 	}
-	have.AllowMsgTTL, have.AllowAtomicPublish = true, true
+	have.AllowMsgTTL, have.AllowAtomicPublish, have.AllowDirect, have.Subjects = true, true, true, all
 	if _, err := b.cfg.JS.UpdateStream(ctx, have); err != nil {
 		return fmt.Errorf("updating stream %s: %w", have.Name, err)
 	}
 	return nil
 }
 
-// usable says whether a durable that was made differently will do.
+// usable says whether a durable that was made differently will do, and gives it the queue's policy.
 func (qs *queues) usable(ctx context.Context, q *queue) error {
 	c, err := qs.b.cfg.JS.Consumer(ctx, q.stream, durableName)
 	if err != nil {
 		return err
 	}
-	have := c.CachedInfo().Config
+	have, want := c.CachedInfo().Config, qs.consumerConfig(q)
 	if have.AckPolicy != jetstream.AckExplicitPolicy || have.FilterSubject != "" && have.FilterSubject != q.subject {
 		return fmt.Errorf("consumer %s exists and is none of natstomp: it wants explicit acks and the filter %s", durableName, q.subject)
+	}
+	if have.PriorityPolicy == want.PriorityPolicy {
+		return nil
+	}
+	have.PriorityPolicy, have.PriorityGroups, have.PinnedTTL = want.PriorityPolicy, want.PriorityGroups, want.PinnedTTL
+	if _, err := qs.b.cfg.JS.UpdateConsumer(ctx, q.stream, have); err != nil {
+		return fmt.Errorf("giving consumer %s the policy of queues.settings: %w", durableName, err)
 	}
 	return nil
 }
@@ -245,7 +247,7 @@ func awayFor(err error) bool {
 	if errors.Is(err, ErrNoRoom) {
 		return false
 	}
-	if isOutage(err) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrTimeout) ||
+	if isOutage(err) || errors.Is(err, ErrTimeout) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrTimeout) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrConnectionClosed) ||
 		errors.Is(err, jetstream.ErrNoStreamResponse) {
 		return true

@@ -20,7 +20,7 @@ func TestNodesMakeOneQueue(t *testing.T) {
 	srv := externalServer(t)
 	var nodes []*remote
 	for i := range 4 {
-		nodes = append(nodes, newRemote(t, srv, func(cfg *bridge.Config) { cfg.Queues.MaxBytes = int64(i+1) << 20 }))
+		nodes = append(nodes, newRemote(t, srv, func(cfg *bridge.Config) { cfg.Queues.Settings = size(int64(i+1) << 20) }))
 	}
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		var wg sync.WaitGroup
@@ -122,7 +122,7 @@ func TestForeignStream(t *testing.T) {
 
 // TestNoRoom asks for a queue that the server cannot reserve the storage of.
 func TestNoRoom(t *testing.T) {
-	n := newRemote(t, externalServer(t), func(cfg *bridge.Config) { cfg.Queues.MaxBytes = 1 << 60 })
+	n := newRemote(t, externalServer(t), func(cfg *bridge.Config) { cfg.Queues.Settings = size(1 << 60) })
 	if err := n.send("/queue/huge", "x"); !errors.Is(err, bridge.ErrNoRoom) {
 		t.Errorf("got %v, want %v", err, bridge.ErrNoRoom)
 	}

@@ -66,7 +66,7 @@ func (b *Bridge) place(route router.Route) (p *place, subject string, err error)
 		p, err = b.store.open()
 		return p, route.Subject, err
 	}
-	q, err := b.queues.get(route)
+	q, err := b.queues.get(route, true)
 	if err != nil {
 		return nil, "", err
 	}

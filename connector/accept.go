@@ -44,37 +44,61 @@ func (s *Server) admit(nc net.Conn) {
 		})
 	}
 	s.mu.Lock()
-	limit := s.cfg.Limits.Connections
-	refused := limit > 0 && s.taken >= limit
-	if s.stopping.Load() || refused && len(s.conns)-s.taken >= refusedRoom {
-		s.mu.Unlock()
+	c, why := s.enter(nc)
+	s.mu.Unlock()
+	if c == nil {
+		s.turnedAway[why].Add(1)
 		_ = nc.Close() // Nobody was promised anything.
 		return
 	}
-	c := newConn(s, nc, refused)
-	s.conns[c] = struct{}{}
-	if !refused {
-		s.taken++
-	}
-	s.mu.Unlock()
 	s.wg.Go(func() {
 		defer s.forget(c)
 		c.serve()
 	})
 }
 
+// enter makes the session of a new socket and gives it a slot, or tells why there is none for it. s.mu is held.
+func (s *Server) enter(nc net.Conn) (*conn, rejection) {
+	local := transportOf(nc) == viaLocal // Needs no slot.
+	limit := s.cfg.Limits.Connections
+	refused := !local && limit > 0 && s.taken >= limit
+	switch {
+	case s.stopping.Load():
+		return nil, rejectedStopping
+	case refused && len(s.conns)-s.taken-s.locals >= refusedRoom:
+		return nil, rejectedFlood
+	}
+	c := newConn(s, nc, refused)
+	s.conns[c] = struct{}{}
+	s.accepted[c.via]++
+	switch {
+	case local:
+		s.locals++
+	case refused:
+		s.turnedAway[rejectedLimit].Add(1)
+	default:
+		s.taken++
+	}
+	return c, 0
+}
+
 func (s *Server) forget(c *conn) {
 	s.freeSlot(c)
 	s.mu.Lock()
 	delete(s.conns, c)
+	s.past.add(&c.traffic, c.via)
+	if c.via == viaLocal {
+		s.locals--
+	}
 	s.mu.Unlock()
+	s.metrics.Ended(time.Since(c.began))
 	close(c.ended)
 }
 
 // freeSlot gives back the slot of a session that only waits for its peer to close.
 func (s *Server) freeSlot(c *conn) {
 	s.mu.Lock()
-	if !c.refused {
+	if !c.refused && c.via != viaLocal {
 		s.taken--
 		c.refused = true // It has none any more.
 	}

@@ -181,17 +181,17 @@ func (c *conn) delayOf(s settlement) func(bridge.Delivery) time.Duration {
 	if s.hasDelay {
 		return func(bridge.Delivery) time.Duration { return s.delay }
 	}
-	return c.srv.redeliveryDelay
+	return s.sub.redeliveryDelay
 }
 
-// redeliveryDelay doubles with each delivery; from queues.max_deliveries on it is the largest.
-func (s *Server) redeliveryDelay(d bridge.Delivery) time.Duration {
-	q := &s.cfg.Queues
+// redeliveryDelay doubles with each delivery; from max_deliveries on it is the largest.
+func (s *subscription) redeliveryDelay(d bridge.Delivery) time.Duration {
+	q := &s.conn.srv.cfg.Queues
 	delay := q.RedeliveryDelay
 	for i := uint64(1); i < d.Count && delay < q.RedeliveryDelayMax; i++ {
 		delay *= 2
 	}
-	if q.MaxDeliveries > 0 && d.Count >= uint64(q.MaxDeliveries) {
+	if s.maxDeliveries > 0 && d.Count >= uint64(s.maxDeliveries) {
 		return q.RedeliveryDelayMax
 	}
 	return min(delay, q.RedeliveryDelayMax)

@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/natstomp/natstomp/bridge/broker"
 	"github.com/natstomp/natstomp/router"
 )
@@ -38,6 +40,8 @@ type Config struct {
 	// Log configures the process log.
 	Log Log `yaml:"log"`
 
+	// Registerer gets the metrics too that Admin serves; from Start to Shutdown. Default nil: Admin alone shows them.
+	Registerer prometheus.Registerer `yaml:"-"`
 	// Logger receives the log of the server. Default: discard.
 	Logger *slog.Logger `yaml:"-"`
 	// Version is what CONNECTED shows as natstomp/<version>. Default "dev".
@@ -259,7 +263,13 @@ type Queues struct {
 	Declare []string `yaml:"declare"`
 	// AutoDelete lists queues that vanish with their last consumer: channels in dot form, * and > allowed.
 	AutoDelete []string `yaml:"auto_delete"`
-	// Settings are entries that override the above for the queues that match.
+	// IdleDelete is after what time a queue is deleted that is empty and not used by anybody; 0 keeps it. Not less than
+	// dedup_window; queues of declare are kept. Default 0.
+	IdleDelete time.Duration `yaml:"idle_delete"`
+	// DelayedMaxBytes is the size of all messages together whose delay has not passed; a SEND above it is refused; 0 sets
+	// no limit. Default 1 GiB.
+	DelayedMaxBytes Size `yaml:"delayed_max_bytes"`
+	// Settings are entries that override the above for the queues that match; the first that matches a queue counts.
 	Settings []QueueSetting `yaml:"settings"`
 }
 
@@ -366,6 +376,7 @@ func DefaultConfig() Config {
 			Prefetch:           64,
 			MaxBytes:           1 << 30,
 			DedupWindow:        2 * time.Minute,
+			DelayedMaxBytes:    1 << 30,
 		},
 		Store:        Store{MaxAge: 7 * 24 * time.Hour, MaxBytes: 10 << 30},
 		RPC:          RPC{Timeout: 30 * time.Second},

@@ -25,6 +25,8 @@ type conn struct {
 	// Immutable.
 	srv     *Server
 	net     net.Conn
+	via     transport
+	id      string // names the connection to operators
 	name    string // unguessable; names the connection on NATS for no-local
 	log     *slog.Logger
 	refused bool // above limits.connections: the handshake is answered with an ERROR
@@ -34,8 +36,10 @@ type conn struct {
 	ended   chan struct{}  // closed when the session is over
 	read    deadlineReader
 	stall   stallGuard
+	traffic traffic
+	began   time.Time
 
-	// Owned by the reader.
+	// Owned by the reader; subs is changed by enroll and withdraw only.
 	dec       *frame.Decoder
 	connected bool
 	session   string
@@ -64,6 +68,7 @@ type conn struct {
 	failed    atomic.Bool  // an ERROR is in the outbox, or the socket is gone; set with mu held
 
 	mu       sync.Mutex
+	shown    identity                   // guarded by mu
 	out      outbox                     // guarded by mu
 	receipts receipts                   // guarded by mu
 	fault    error                      // guarded by mu; what the ERROR tells
@@ -83,6 +88,8 @@ func newConn(s *Server, nc net.Conn, refused bool) *conn {
 	c := &conn{
 		srv:     s,
 		net:     nc,
+		via:     transportOf(nc),
+		id:      randomHex()[:16],
 		name:    randomHex(),
 		log:     s.log.With("remote", nc.RemoteAddr().String()),
 		refused: refused,
@@ -95,9 +102,10 @@ func newConn(s *Server, nc net.Conn, refused bool) *conn {
 		routes:  make(map[string]router.Route),
 		queues:  make(map[*subscription]struct{}),
 		sender:  s.bridge.NewSender(),
+		began:   time.Now(),
 	}
 	c.receipts.room.L = &c.mu
-	c.read = deadlineReader{conn: nc, until: time.Now().Add(s.cfg.Limits.ConnectTimeout)}
+	c.read = deadlineReader{conn: nc, octets: &c.traffic.octetsIn, until: c.began.Add(s.cfg.Limits.ConnectTimeout)}
 	c.dec = frame.NewDecoder(&c.read, s.handshakeLimits())
 	return c
 }
@@ -127,6 +135,9 @@ func (c *conn) readLoop() (receipt string, err error) {
 			c.setLimits()
 		}
 		err := c.dec.Decode(&f)
+		if err == nil {
+			c.traffic.read(f.Command)
+		}
 		switch {
 		case err == nil && c.failed.Load():
 			err = errFailed // What came in one read with the frame that failed.
@@ -152,7 +163,7 @@ func (c *conn) explain(err error) error {
 	case c.connected:
 		c.log.Info("client.timeout", "session", c.session)
 		return errTimeout
-	case c.read.octets == 0:
+	case c.read.octets.Load() == 0:
 		return errTimeout // A probe of the port.
 	}
 	return refuse("no complete CONNECT frame within limits.connect_timeout (%s); a frame ends with a NUL octet",
@@ -171,6 +182,9 @@ func (c *conn) receiptOf(f *frame.Frame) string {
 // finish ends the session: nothing more is delivered, what the client holds goes back, what is due is written, then
 // the socket is closed.
 func (c *conn) finish(receipt string, cause error) {
+	if end, ok := c.net.(*localEnd); ok {
+		end.deafen()
+	}
 	for _, s := range c.subs {
 		s.close()
 	}
@@ -272,6 +286,8 @@ func (c *conn) fail(err error, receipt string) {
 	c.failed.Store(true)
 	c.fault = err
 	e, _ := clientError(err)
+	c.srv.metrics.Failed(reasonOf(err))
+	c.out.fresh.count(frame.Error)
 	last := errorFrame(c.version, c.connected, e, receipt)
 	c.out.keep(append(c.out.tail(len(last)), last...))
 	c.out.closed = true
@@ -409,9 +425,9 @@ func (c *conn) returnLost() {
 // deadlineReader reads from the socket under the deadline that the session's state asks for.
 type deadlineReader struct {
 	conn    net.Conn
+	octets  *atomic.Uint64
 	until   time.Time     // owned by the reader: an absolute deadline, until CONNECT
 	silence time.Duration // owned by the reader: the longest silence, 0: none
-	octets  int           // owned by the reader: octets ever read
 
 	mu      sync.Mutex
 	stopped bool // guarded by mu
@@ -423,7 +439,7 @@ func (r *deadlineReader) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	n, err := r.conn.Read(p)
-	r.octets += n
+	r.octets.Add(uint64(n))
 	return n, err
 }
 

@@ -25,6 +25,7 @@ func session(t *testing.T) (*conn, net.Conn) {
 		t.Fatal(err)
 	}
 	s := &Server{cfg: DefaultConfig(), log: slog.New(slog.DiscardHandler), router: r, conns: map[*conn]struct{}{}}
+	s.metrics = s.newMetrics()
 	ours, theirs := net.Pipe()
 	t.Cleanup(func() { _ = theirs.Close() }) // It may be closed already.
 	return newConn(s, ours, false), theirs

@@ -30,16 +30,14 @@ func (c *conn) connect(f *frame.Frame) error {
 	}
 	login, _ := f.Lookup("login")
 	c.session = sessionName(string(login))
-	if c.identity = f.Get("client-id"); c.identity == "" {
-		c.identity = string(login)
-	}
+	c.identity = identityOf(f)
 	wish, _ := f.Lookup("heart-beat")
-	c.open(version, frame.ParseHeartbeat(string(wish)))
+	c.open(version, frame.ParseHeartbeat(string(wish)), string(login))
 	return nil
 }
 
 // open sets the session up and answers CONNECTED.
-func (c *conn) open(version frame.Version, wish frame.Heartbeat) {
+func (c *conn) open(version frame.Version, wish frame.Heartbeat, login string) {
 	limits := &c.srv.cfg.Limits
 	offer := limits.Heartbeat
 	c.dec.SetVersion(version)
@@ -54,6 +52,8 @@ func (c *conn) open(version frame.Version, wish frame.Heartbeat) {
 	c.connected = true
 	c.mu.Lock()
 	c.version, c.beat = version, beat
+	c.shown = identity{session: c.session, login: printable(login), connectedAt: time.Now()}
+	c.out.fresh.count(frame.Connected)
 	b := append(c.out.tail(512), "CONNECTED\nversion:"...)
 	b = append(b, version.String()...)
 	if version > frame.V10 {

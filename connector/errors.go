@@ -107,6 +107,10 @@ func clientError(err error) (e *ClientError, ok bool) {
 		return refuse("nothing can be received from the destination: its binding names no consumer (destinations.bindings)"), true
 	case errors.Is(err, bridge.ErrNoBatch):
 		return refuse("COMMIT: the stream that the destination is bound to takes no transactions, nothing was stored"), true
+	case errors.Is(err, bridge.ErrNoTTL):
+		return refuse("headers expires and expiration: the stream that the destination is bound to keeps no message by its own time (allow_msg_ttl)"), true
+	case errors.Is(err, bridge.ErrNoDelay):
+		return refuse("messages of a bound queue cannot be delayed (destinations.bindings)"), true
 	case errors.Is(err, bridge.ErrTimeout):
 		return refuse("not confirmed by NATS within nats.publish_timeout"), true
 	case errors.Is(err, bridge.ErrTooLarge):

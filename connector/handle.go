@@ -18,8 +18,10 @@ func (c *conn) handle(f *frame.Frame) error {
 	case connect:
 		return refuse("second %s on one connection", f.Command)
 	}
-	if err := c.rate.count(c.srv.cfg.Limits.FramesPerSecond); err != nil {
-		return err
+	if c.via != viaLocal {
+		if err := c.rate.count(c.srv.cfg.Limits.FramesPerSecond); err != nil {
+			return err
+		}
 	}
 	if err := c.checkIDs(f); err != nil {
 		return err
@@ -112,14 +114,20 @@ func unsupported(f *frame.Frame, names map[string]string) error {
 
 // nothing has the values by which a header asks for nothing.
 var nothing = map[string]string{
-	"expires":             "0",
-	"expiration":          "0",
-	"x-delay":             "0",
-	"AMQ_SCHEDULED_DELAY": "0",
-	"activemq.priority":   "0",
-	"browser":             "false",
-	"auto-delete":         "false",
-	"activemq.exclusive":  "false",
+	"expires":              "0",
+	"expiration":           "0",
+	"x-delay":              "0",
+	"AMQ_SCHEDULED_DELAY":  "0",
+	"AMQ_SCHEDULED_REPEAT": "0",
+	"activemq.priority":    "0",
+	"browser":              "false",
+	"auto-delete":          "false",
+	"activemq.exclusive":   "false",
+
+	"activemq.noLocal":                    "false",
+	"activemq.retroactive":                "false",
+	"activemq.maximumPendingMessageLimit": "-1",
+	"x-single-active-consumer":            "false",
 }
 
 // frameRate counts frames per second.

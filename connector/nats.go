@@ -56,7 +56,7 @@ func (s *Server) mode() string {
 func (s *Server) join(ctx context.Context) error {
 	var declared []router.Route
 	for _, name := range s.cfg.Queues.Declare {
-		route, err := s.declared(name)
+		route, err := declaredRoute(s.router, name)
 		if err != nil {
 			return err
 		}
@@ -121,22 +121,6 @@ func (s *Server) joinOnce(ctx context.Context, declared []router.Route) error {
 	return nil
 }
 
-// declared is an entry of queues.declare, given as a destination or as a channel.
-func (s *Server) declared(name string) (router.Route, error) {
-	destination := name
-	if !strings.HasPrefix(name, "/") {
-		destination = "/queue/" + name
-	}
-	route, err := s.router.Parse(destination, router.Send)
-	if err != nil {
-		return route, fmt.Errorf("queues.declare: %w", err)
-	}
-	if route.Pattern != router.Queues {
-		return route, fmt.Errorf("queues.declare: %s is not a queue", name)
-	}
-	return route, nil
-}
-
 // Ready returns nil when clients can be served, else why not. A queue whose stream is gone is a reason too, although
 // clients of others are served.
 func (s *Server) Ready() error {
@@ -154,6 +138,8 @@ func (s *Server) available() error {
 	switch {
 	case s.stopping.Load():
 		return errStopping
+	case !s.live.Load():
+		return errNotStarted
 	case s.broker.Ready() != nil:
 		return s.broker.Ready()
 	case !s.joined.Load():

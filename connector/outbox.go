@@ -44,6 +44,7 @@ func freeChunk(buf []byte) {
 // before; one that is shared belongs to several connections and is never written into.
 type chunk struct {
 	data   []byte
+	frames sentFrames // those that begin in it
 	joined bool
 	shared bool
 }
@@ -59,10 +60,11 @@ type autoAck struct {
 type outbox struct {
 	chunks   []chunk
 	autos    []autoAck
-	appended uint64 // octets ever accepted
-	taken    uint64 // octets ever handed to the writer
-	written  uint64 // octets ever written
-	closed   bool   // nothing more is accepted; the writer ends when all is written
+	appended uint64     // octets ever accepted
+	taken    uint64     // octets ever handed to the writer
+	written  uint64     // octets ever written
+	closed   bool       // nothing more is accepted; the writer ends when all is written
+	fresh    sentFrames // what the next keep brings
 }
 
 // pending is the octets that are not written yet.
@@ -86,6 +88,8 @@ func (o *outbox) keep(buf []byte) {
 	last := &o.chunks[len(o.chunks)-1]
 	o.appended += uint64(len(buf) - len(last.data))
 	last.data = buf
+	last.frames.add(o.fresh)
+	o.fresh = sentFrames{}
 }
 
 // join appends octets that belong to the frame just begun and that other connections write too.

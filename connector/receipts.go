@@ -1,8 +1,10 @@
 package connector
 
 import (
+	"errors"
 	"sync"
 
+	"github.com/natstomp/natstomp/bridge"
 	"github.com/natstomp/natstomp/connector/frame"
 )
 
@@ -22,6 +24,7 @@ type slot struct {
 	receipt string
 	size    int
 	filled  bool
+	twice   bool // nothing was stored, because it was before
 	err     error
 	then    func() // runs, with conn.mu held, right after the RECEIPT
 }
@@ -43,11 +46,14 @@ func (r *receipts) push(s slot) uint64 {
 	return r.base + uint64(r.open()) - 1
 }
 
-// fill records the outcome of a slot. Unknown numbers are those of a connection that has failed meanwhile.
+// fill records the outcome of a slot; bridge.ErrDuplicate is none that fails. Unknown numbers are those of a connection that has failed meanwhile.
 func (r *receipts) fill(number uint64, err error) {
 	if i := number - r.base; i < uint64(r.open()) {
 		s := &r.slots[r.head+int(i)]
 		s.filled, s.err = true, err
+		if errors.Is(err, bridge.ErrDuplicate) {
+			s.twice, s.err = true, nil
+		}
 	}
 }
 
@@ -101,7 +107,8 @@ func (c *conn) popReceipts() {
 			break
 		}
 		if s.receipt != "" && !c.out.closed {
-			c.out.keep(appendReceipt(c.out.tail(receiptRoom+len(s.receipt)), c.version, s.receipt))
+			c.out.fresh.count(frame.Receipt)
+			c.out.keep(appendReceipt(c.out.tail(receiptRoom+len(s.receipt)), c.version, s))
 		}
 		if s.then != nil {
 			s.then()
@@ -123,8 +130,11 @@ func (c *conn) done(receipt string) {
 // receiptRoom is what a RECEIPT has beside the receipt id, when nothing in that is escaped.
 const receiptRoom = len("RECEIPT\nreceipt-id:\n\n\x00\n")
 
-func appendReceipt(dst []byte, v frame.Version, receipt string) []byte {
+func appendReceipt(dst []byte, v frame.Version, s slot) []byte {
 	dst = append(dst, "RECEIPT\n"...)
-	dst = frame.AppendHeader(dst, v, "receipt-id", receipt)
+	dst = frame.AppendHeader(dst, v, "receipt-id", s.receipt)
+	if s.twice {
+		dst = append(dst, "x-duplicate:true\n"...)
+	}
 	return append(dst, '\n', 0, '\n')
 }

@@ -124,10 +124,9 @@ func (c *conn) localFor(destination []byte, route router.Route) (*subscription, 
 		return nil, err
 	}
 	c.lastIndex++
-	s := &subscription{conn: c, index: c.lastIndex, route: route, destination: egress(route, key, key), key: key, implicit: true}
+	s := &subscription{conn: c, index: c.lastIndex, route: route, destination: egress(route, key, key), key: key, asked: key, implicit: true}
 	s.begin()
-	c.subs[key] = s
-	c.byIndex[s.index] = s
+	c.enroll(s)
 	c.putLocal(s)
 	return s, nil
 }
@@ -149,8 +148,7 @@ func (s *subscription) reachable() *bridge.Address {
 
 // forget takes a subscription off the connection.
 func (c *conn) forget(s *subscription) {
-	delete(c.subs, s.key)
-	delete(c.byIndex, s.index)
+	c.withdraw(s)
 	if isLocal(s.route.Pattern) {
 		delete(c.locals, localOf(s.route))
 	}

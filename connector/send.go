@@ -1,6 +1,8 @@
 package connector
 
 import (
+	"time"
+
 	"github.com/natstomp/natstomp/bridge"
 	"github.com/natstomp/natstomp/connector/frame"
 	"github.com/natstomp/natstomp/router"
@@ -13,18 +15,24 @@ const maxRoutes = 256
 // section 1: a header that cannot be honoured is refused, never ignored.
 var (
 	unsupportedOnQueue = map[string]string{
-		"x-dedup-id":          "duplicates are not suppressed yet",
-		"_AMQ_DUPL_ID":        "duplicates are not suppressed yet",
-		"expires":             "messages of a queue do not expire yet",
-		"expiration":          "messages of a queue do not expire yet",
-		"x-delay":             "messages of a queue are not delayed yet",
-		"AMQ_SCHEDULED_DELAY": "messages of a queue are not delayed yet",
+		"AMQ_SCHEDULED_TIME":   "use x-delay, which counts from the SEND",
+		"AMQ_SCHEDULED_PERIOD": "a message is delivered once, repeat the SEND",
+		"AMQ_SCHEDULED_REPEAT": "a message is delivered once, repeat the SEND",
+		"AMQ_SCHEDULED_CRON":   "a message is delivered once, repeat the SEND",
+	}
+	unsupportedOnBound = map[string]string{
+		"x-delay":             "the destination is bound to a stream (destinations.bindings), and natstomp delays messages of its own queues",
+		"AMQ_SCHEDULED_DELAY": "the destination is bound to a stream (destinations.bindings), and natstomp delays messages of its own queues",
 	}
 	unsupportedOnTopic = map[string]string{
-		"x-dedup-id":          "a topic does not remember messages, use /queue",
-		"_AMQ_DUPL_ID":        "a topic does not remember messages, use /queue",
-		"x-delay":             "a topic does not keep messages, use /queue",
-		"AMQ_SCHEDULED_DELAY": "a topic does not keep messages, use /queue",
+		"x-dedup-id":           "a topic does not remember messages, use /queue",
+		"_AMQ_DUPL_ID":         "a topic does not remember messages, use /queue",
+		"x-delay":              "a topic does not keep messages, use /queue",
+		"AMQ_SCHEDULED_DELAY":  "a topic does not keep messages, use /queue",
+		"AMQ_SCHEDULED_TIME":   "a topic does not keep messages, use /queue",
+		"AMQ_SCHEDULED_PERIOD": "a topic does not keep messages, repeat the SEND",
+		"AMQ_SCHEDULED_REPEAT": "a topic does not keep messages, repeat the SEND",
+		"AMQ_SCHEDULED_CRON":   "a topic does not keep messages, repeat the SEND",
 	}
 )
 
@@ -34,13 +42,23 @@ func (c *conn) send(f *frame.Frame) error {
 	if err != nil {
 		return err
 	}
+	s := bridge.Send{Route: route, Headers: f.Headers, Body: f.Body}
+	if route.Pattern == router.Queues {
+		if s.Options, err = c.sendOptions(f); err != nil {
+			return err
+		}
+	}
 	if tx, ok := f.Lookup("transaction"); ok {
-		return c.sendLater(f, route, string(tx))
+		return c.sendLater(f, s, string(tx))
 	}
 	receipt := c.receiptOf(f)
 	if kept(route.Pattern) {
 		number := c.reserve(receipt, bridge.Size(f.Headers, f.Body), nil)
-		c.srv.bridge.SendQueue(route, f.Headers, f.Body, func(err error) { c.settle(number, err) })
+		begun := time.Now()
+		c.srv.bridge.SendQueue(s, func(err error) {
+			c.srv.stored[route.Pattern].Done(begun, err)
+			c.settle(number, err)
+		})
 		return nil
 	}
 	if receipt == "" {
@@ -104,7 +122,9 @@ func (c *conn) sendRoute(f *frame.Frame) (router.Route, error) {
 	}
 	switch route.Pattern {
 	case router.Queues:
-		err = unsupported(f, unsupportedOnQueue)
+		if err = unsupported(f, unsupportedOnQueue); err == nil && route.Bound != nil {
+			err = unsupported(f, unsupportedOnBound)
+		}
 	case router.Store:
 		err = unsupported(f, unsupportedOnStore)
 	case router.Commands, router.Queries:

@@ -16,42 +16,57 @@ import (
 	"github.com/natstomp/natstomp/bridge"
 	"github.com/natstomp/natstomp/bridge/broker"
 	"github.com/natstomp/natstomp/connector/frame"
+	"github.com/natstomp/natstomp/connector/internal/metrics"
 	"github.com/natstomp/natstomp/router"
 )
 
 // headerRoom is what a message may have beside its body: NATS headers and the protocol's own.
 const headerRoom = 1 << 20
 
-// errStopping is why a stopping server is not ready.
-var errStopping = errors.New("stopping")
+var (
+	// errStopping is why a stopping server is not ready.
+	errStopping = errors.New("stopping")
+	// errNotStarted is why a server before Start is not ready.
+	errNotStarted = errors.New("not started")
+)
 
 // Server is a STOMP server on a NATS of its own. Make it with New; its methods are safe for concurrent use.
 type Server struct {
-	cfg    Config
-	log    *slog.Logger
-	router *router.Router
+	cfg      Config
+	log      *slog.Logger
+	router   *router.Router
+	declared map[string]bool // channels of queues.declare
 
 	broker *broker.Broker
 	bridge *bridge.Bridge
 	http   []*http.Server // of the listeners that speak HTTP
 
-	live      atomic.Bool // started
-	stopping  atomic.Bool
-	joined    atomic.Bool   // NATS was found to have what is needed
-	maxBody   atomic.Int64  // limits.body, or less where NATS takes less
-	stop      chan struct{} // closed by Shutdown
-	lateAcks  atomic.Uint64 // ACKs of messages that were held too long
-	slowDrops atomic.Uint64 // topic messages not delivered for limits.pending_bytes
+	metrics *metrics.Metrics
+	stored  [patterns]*metrics.Timer // of SENDs that are stored, by pattern
+
+	live       atomic.Bool // started
+	stopping   atomic.Bool
+	joined     atomic.Bool               // NATS was found to have what is needed
+	maxBody    atomic.Int64              // limits.body, or less where NATS takes less
+	stop       chan struct{}             // closed by Shutdown
+	lateAcks   atomic.Uint64             // ACKs of messages that were held too long
+	slowDrops  atomic.Uint64             // topic messages not delivered for limits.pending_bytes
+	turnedAway [rejections]atomic.Uint64 // sockets that got no session
 
 	lostReplies atomic.Uint64  // answers to requests whose reply subscription had ended
 	lateAnswers atomic.Uint64  // answers of STOMP responders after the deadline
 	wg          sync.WaitGroup // accept loops, the admin server and sessions
 
-	mu        sync.Mutex
-	started   bool               // guarded by mu
-	listeners []listener         // guarded by mu
-	conns     map[*conn]struct{} // guarded by mu
-	taken     int                // guarded by mu; connections that hold a slot of limits.connections
+	mu         sync.Mutex
+	started    bool                       // guarded by mu
+	listeners  []listener                 // guarded by mu
+	conns      map[*conn]struct{}         // guarded by mu
+	idle       []*programEnd              // guarded by mu; sessions of Publish
+	subscribed map[*Subscription]struct{} // guarded by mu; sessions of Subscribe
+	taken      int                        // guarded by mu; connections that hold a slot of limits.connections
+	locals     int                        // guarded by mu; sessions of the program
+	accepted   [transports]uint64         // guarded by mu
+	past       sums                       // guarded by mu; traffic of the connections that have ended
 }
 
 // New checks the configuration and returns a Server that is not started. The error holds every fault.
@@ -70,8 +85,19 @@ func New(cfg Config) (*Server, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, log: log, router: r, stop: make(chan struct{}), conns: make(map[*conn]struct{})}
+	declared, err := declaredQueues(r, cfg.Queues.Declare)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		cfg: cfg, log: log, router: r, declared: declared, stop: make(chan struct{}),
+		conns: make(map[*conn]struct{}), subscribed: make(map[*Subscription]struct{}),
+	}
 	s.maxBody.Store(int64(cfg.Limits.Body))
+	s.metrics = s.newMetrics()
+	for p := range s.stored {
+		s.stored[p] = s.metrics.Timer(router.Pattern(p).String())
+	}
 	return s, nil
 }
 
@@ -84,7 +110,11 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	s.started = true
 	s.mu.Unlock()
+	if err := s.metrics.Register(); err != nil {
+		return err
+	}
 	if err := s.startBridge(ctx); err != nil {
+		s.metrics.Unregister()
 		return err
 	}
 	s.live.Store(true)
@@ -120,7 +150,9 @@ func (s *Server) startBridge(ctx context.Context) error {
 		External:       external(b),
 		Queues: bridge.QueueConfig{
 			Limit:       s.cfg.Limits.Queues,
-			MaxBytes:    int64(s.cfg.Queues.MaxBytes),
+			Settings:    s.queueSettings,
+			IdleDelete:  s.cfg.Queues.IdleDelete,
+			DelayBytes:  int64(s.cfg.Queues.DelayedMaxBytes),
 			DedupWindow: s.cfg.Queues.DedupWindow,
 			Storage:     b.Storage(),
 			Marks:       marks.Delivered,
@@ -144,7 +176,10 @@ func (s *Server) startBridge(ctx context.Context) error {
 	return nil
 }
 
+// stopBridge stops NATS and saves the marks, which are worth their time even when ctx has ended.
 func (s *Server) stopBridge(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
 	marks := s.bridge.Stop(ctx)
 	return s.broker.Stop(broker.Marks{Clean: true, Delivered: marks})
 }
@@ -182,19 +217,25 @@ func (s *Server) Status() Status {
 }
 
 // Shutdown stops accepting, ends every session with the ERROR "server shutting down" after its receipts are sent and
-// its messages given back, and stops NATS. When ctx ends first the sessions that are left are cut; NATS is stopped in
-// any case. It must follow a successful Start, once.
+// its messages given back, and stops NATS. Handlers of Subscribe finish the message that they have. When ctx ends first
+// the sessions that are left are cut; NATS is stopped in any case. It must follow a successful Start, once.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
 	close(s.stop)
-	s.closeListeners("tcp", "ws") // The admin listener stays, so that readiness can be asked.
+	s.closeListeners("tcp", "ws", served) // The admin listener stays, so that readiness can be asked.
 	defer s.giveUpNATS().Stop()
 	s.haltPulls() // First, so that nothing given back goes to another session of this server.
+	if !s.broker.External() {
+		s.bridge.Closing()
+	}
 	s.mu.Lock()
 	for c := range s.conns {
-		c.shutdown()
+		if c.via != viaLocal {
+			c.shutdown()
+		}
 	}
 	s.mu.Unlock()
+	subscribed := s.closeLocal()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -213,12 +254,13 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		s.bridge.Abandon()
 		<-ended
 	}
+	for _, l := range subscribed {
+		l.await(ctx)
+	}
 	s.closeListeners()
 	s.wg.Wait()
-	// The marks are worth their time even when ctx has ended.
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	return errors.Join(err, s.stopBridge(stop))
+	s.metrics.Unregister()
+	return errors.Join(err, s.stopBridge(ctx))
 }
 
 // haltPulls ends all pulling and waits until nothing is on the way.

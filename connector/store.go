@@ -11,12 +11,16 @@ import (
 // Headers that a stored topic does not honour, with what to do instead.
 var (
 	unsupportedOnStore = map[string]string{
-		"x-dedup-id":          "a stored topic does not suppress duplicates, use /queue",
-		"_AMQ_DUPL_ID":        "a stored topic does not suppress duplicates, use /queue",
-		"expires":             "messages of a stored topic are kept for store.max_age",
-		"expiration":          "messages of a stored topic are kept for store.max_age",
-		"x-delay":             "messages of a stored topic are not delayed, use /queue",
-		"AMQ_SCHEDULED_DELAY": "messages of a stored topic are not delayed, use /queue",
+		"x-dedup-id":           "a stored topic does not suppress duplicates, use /queue",
+		"_AMQ_DUPL_ID":         "a stored topic does not suppress duplicates, use /queue",
+		"expires":              "messages of a stored topic are kept for store.max_age",
+		"expiration":           "messages of a stored topic are kept for store.max_age",
+		"x-delay":              "messages of a stored topic are not delayed, use /queue",
+		"AMQ_SCHEDULED_DELAY":  "messages of a stored topic are not delayed, use /queue",
+		"AMQ_SCHEDULED_TIME":   "messages of a stored topic are not delayed, use /queue",
+		"AMQ_SCHEDULED_PERIOD": "a message is stored once, repeat the SEND",
+		"AMQ_SCHEDULED_REPEAT": "a message is stored once, repeat the SEND",
+		"AMQ_SCHEDULED_CRON":   "a message is stored once, repeat the SEND",
 	}
 	notOnStore = map[string]string{
 		"selector":                     "selectors are not supported, subscribe to a narrower destination",
@@ -57,7 +61,7 @@ func (c *conn) subscribeStore(f *frame.Frame, s *subscription) error {
 		if err := unsupported(f, notOnBoundConsumer); err != nil {
 			return err
 		}
-		return c.share(f, s, c.srv.bridge.SubscribeQueue)
+		return c.share(f, s, c.openQueue(bridge.QueueOptions{}))
 	}
 	start, err := startOf(f)
 	if err != nil {

@@ -37,11 +37,7 @@ var (
 	}
 	notOnQueue = map[string]string{
 		"selector":                     "selectors are not supported, use one queue per kind of message",
-		"browser":                      "queues cannot be browsed yet",
-		"auto-delete":                  "queues are not deleted with their last consumer yet",
 		"activemq.maximumRedeliveries": "the server decides, see queues.max_deliveries",
-		"activemq.exclusive":           "exclusive consumers are not supported yet",
-		"activemq.priority":            "prioritised consumers are not supported yet",
 		"durable-subscription-name":    "a queue is durable by itself, durable subscriptions are on /topic-store",
 		"activemq.subscriptionName":    "a queue is durable by itself, durable subscriptions are on /topic-store",
 		"x-start":                      "a queue has no start, use /topic-store",
@@ -63,6 +59,9 @@ func (c *conn) subscribe(f *frame.Frame) error {
 	}
 	if old := c.subs[key]; old != nil && (!old.implicit || old.destination != string(destination)) {
 		return refuse("subscription %s is in use on this connection", printable(strings.TrimPrefix(key, "\x00")))
+	}
+	if err := unsupported(f, foreignOnSubscribe); err != nil {
+		return err
 	}
 	if err := c.roomForSubscription(); err != nil {
 		return err
@@ -90,8 +89,7 @@ func (c *conn) subscribe(f *frame.Frame) error {
 	if err != nil {
 		return err
 	}
-	c.subs[key] = s
-	c.byIndex[s.index] = s
+	c.enroll(s)
 	return nil
 }
 
@@ -120,7 +118,7 @@ func (c *conn) subscriptionKey(f *frame.Frame, destination []byte) (string, erro
 
 func (c *conn) newSubscription(f *frame.Frame, key string, route router.Route, destination string) (*subscription, error) {
 	c.lastIndex++
-	s := &subscription{conn: c, index: c.lastIndex, route: route, destination: egress(route, destination, key), key: key}
+	s := &subscription{conn: c, index: c.lastIndex, route: route, destination: egress(route, destination, key), key: key, asked: destination}
 	ack, given := f.Lookup("ack")
 	switch {
 	case !given || string(ack) == "auto":
@@ -233,11 +231,29 @@ func (c *conn) subscribeQueue(f *frame.Frame, s *subscription) error {
 	if err := unsupported(f, notOnQueue); err != nil {
 		return err
 	}
-	return c.share(f, s, c.srv.bridge.SubscribeQueue)
+	if browser, err := flag(f, "browser"); err != nil {
+		return err
+	} else if browser {
+		return c.subscribeBrowser(f, s)
+	}
+	set := c.srv.cfg.Queues.queueSetting(s.route.Channel)
+	options, err := c.queueOptions(f, s.route, set)
+	if err != nil {
+		return err
+	}
+	s.ackWait, s.maxDeliveries = set.AckTimeout, set.MaxDeliveries
+	return c.share(f, s, c.openQueue(options))
 }
 
 // opener starts the pull of a subscription whose messages are settled on JetStream.
 type opener func(router.Route, bridge.View, int, bridge.Hold, bridge.QueueReceiver) (*bridge.QueueSubscription, error)
+
+// openQueue starts the pull of a subscription on a queue, or on a consumer that exists.
+func (c *conn) openQueue(o bridge.QueueOptions) opener {
+	return func(route router.Route, view bridge.View, room int, hold bridge.Hold, r bridge.QueueReceiver) (*bridge.QueueSubscription, error) {
+		return c.srv.bridge.SubscribeQueue(route, view, room, hold, o, r)
+	}
+}
 
 // share is SUBSCRIBE to what several clients may share: a queue, a durable subscription, a consumer that exists.
 func (c *conn) share(f *frame.Frame, s *subscription, open opener) error {
@@ -245,7 +261,9 @@ func (c *conn) share(f *frame.Frame, s *subscription, open opener) error {
 	if s.prefetch, err = c.prefetch(f); err != nil {
 		return err
 	}
-	s.ackWait = c.srv.cfg.Queues.AckTimeout
+	if s.ackWait == 0 {
+		s.ackWait, s.maxDeliveries = c.srv.cfg.Queues.AckTimeout, c.srv.cfg.Queues.MaxDeliveries
+	}
 	if wait, ok, err := milliseconds(f, "x-ack-wait", time.Second, maxAckWait); err != nil {
 		return err
 	} else if ok {
@@ -256,7 +274,7 @@ func (c *conn) share(f *frame.Frame, s *subscription, open opener) error {
 	receipt := c.receiptOf(f)
 	s.held = true
 	number := c.reserve(receipt, 0, s.release)
-	hold := bridge.Hold{Check: holdCheck(s.ackWait), Delay: c.srv.redeliveryDelay}
+	hold := bridge.Hold{Check: holdCheck(s.ackWait), Delay: s.redeliveryDelay}
 	view := bridge.View{Version: c.version, Destination: s.destination}
 	pull, err := open(s.route, view, s.prefetch, hold, s)
 	if err != nil {

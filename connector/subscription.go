@@ -22,6 +22,10 @@ const (
 	ackIndividual
 )
 
+var ackNames = [...]string{ackAuto: "auto", ackClient: "client", ackIndividual: "client-individual"}
+
+func (m ackMode) String() string { return ackNames[m] }
+
 // maxLate bounds the ids of messages that a subscription held too long and whose late ACK is still accepted.
 const maxLate = 1_024
 
@@ -31,21 +35,23 @@ const minPull = 64 << 10
 // subscription is one SUBSCRIBE. It takes messages from the bridge.
 type subscription struct {
 	// Immutable once the reader has made it.
-	conn        *conn
-	index       uint32 // first part of its message ids
-	route       router.Route
-	destination string
-	mode        ackMode
-	noLocal     bool
-	explicit    bool             // its messages are settled on JetStream
-	durable     bridge.DurableID // what it is attached to; empty unless durable
-	prefetch    int              // how many messages the client may hold; 0, where that is not explicit: any number
-	ackWait     time.Duration
-	head        string // the frame up to the second part of the message id
-	ackHead     string // what goes between message id and ack's second part; empty in ack:auto
-	topic       *bridge.TopicSubscription
-	service     *bridge.Service // on /command and /query
-	key         string          // in conn.subs
+	conn          *conn
+	index         uint32 // first part of its message ids
+	route         router.Route
+	destination   string
+	mode          ackMode
+	noLocal       bool
+	explicit      bool             // its messages are settled on JetStream
+	durable       bridge.DurableID // what it is attached to; empty unless durable
+	prefetch      int              // how many messages the client may hold; 0, where that is not explicit: any number
+	ackWait       time.Duration
+	maxDeliveries int    // delivery count from which a NACK has the largest delay
+	head          string // the frame up to the second part of the message id
+	ackHead       string // what goes between message id and ack's second part; empty in ack:auto
+	topic         *bridge.TopicSubscription
+	service       *bridge.Service // on /command and /query
+	key           string          // in conn.subs
+	asked         string          // the destination as the client wrote it, to be shown
 
 	// Owned by the reader.
 	implicit bool            // a reply-to brought it into being
@@ -55,6 +61,7 @@ type subscription struct {
 	pull    pull
 	held    bool   // its RECEIPT is not sent yet
 	waiting []byte // frames that came before the RECEIPT
+	parked  uint32 // how many they are
 	closed  bool
 	heir    *subscription          // took over its local destination
 	last    uint64                 // second part of the newest message id
@@ -108,6 +115,12 @@ func (s *subscription) headRoom() int { return len(s.head) + len(s.ackHead) + 2*
 // appendHead appends the headers that differ per delivery; the message-id is also the ack value.
 func (s *subscription) appendHead(dst []byte) []byte {
 	s.last++
+	s.conn.traffic.delivered[s.route.Pattern].Add(1)
+	if s.held {
+		s.parked++
+	} else {
+		s.conn.out.fresh.count(frame.Message)
+	}
 	dst = append(dst, s.head...)
 	dst = strconv.AppendUint(dst, s.last, 10)
 	if s.ackHead != "" {
@@ -306,6 +319,7 @@ func (s *subscription) Lost(err error) { s.conn.failNow(err) }
 func (s *subscription) release() {
 	s.held = false
 	if len(s.waiting) > 0 {
+		s.conn.out.fresh[frame.Message-frame.Connected] += s.parked
 		s.conn.out.keep(append(s.conn.out.tail(len(s.waiting)), s.waiting...))
 		s.waiting = nil
 	}

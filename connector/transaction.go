@@ -1,6 +1,8 @@
 package connector
 
 import (
+	"errors"
+
 	"github.com/natstomp/natstomp/bridge"
 	"github.com/natstomp/natstomp/connector/frame"
 	"github.com/natstomp/natstomp/router"
@@ -71,8 +73,8 @@ func (c *conn) transaction(name string) (*transaction, error) {
 }
 
 // sendLater adds a SEND to its transaction. Its RECEIPT says that it is accepted.
-func (c *conn) sendLater(f *frame.Frame, route router.Route, name string) error {
-	if err := c.checkUnstored(route, f); err != nil {
+func (c *conn) sendLater(f *frame.Frame, s bridge.Send, name string) error {
+	if err := c.checkUnstored(s.Route, f); err != nil {
 		return err
 	}
 	size := maxDescribed + bridge.Size(f.Headers, f.Body)
@@ -81,11 +83,11 @@ func (c *conn) sendLater(f *frame.Frame, route router.Route, name string) error 
 		return err
 	}
 	kept := f.Clone()
-	send := &bridge.Send{Route: route, Headers: kept.Headers, Body: kept.Body}
-	if err := c.srv.bridge.Fits(*send); err != nil {
+	s.Headers, s.Body = kept.Headers, kept.Body
+	if err := c.srv.bridge.Fits(s); err != nil {
 		return err
 	}
-	t.steps = append(t.steps, step{send: send})
+	t.steps = append(t.steps, step{send: &s})
 	c.done(c.receiptOf(f))
 	return nil
 }
@@ -148,11 +150,17 @@ func (c *conn) commit(f *frame.Frame) error {
 	// The other SENDs follow what is stored: the reader waits for that.
 	stored := make(chan error, 1)
 	c.apply(p, func(err error) { stored <- err })
-	if err := <-stored; err != nil {
-		settled(err)
+	result := <-stored
+	if result != nil && !errors.Is(result, bridge.ErrDuplicate) {
+		settled(result)
 		return nil
 	}
-	group := newJoin(len(p.unstored), settled)
+	group := newJoin(len(p.unstored), func(err error) {
+		if err == nil {
+			err = result
+		}
+		settled(err)
+	})
 	var failed error
 	for _, s := range p.unstored {
 		if failed == nil {

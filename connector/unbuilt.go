@@ -18,8 +18,6 @@ func (c Config) Unbuilt() (skip, fatal []string) {
 		set  bool
 	}{
 		{"memory_limit", c.MemoryLimit != 0},
-		{"queues.auto_delete", len(c.Queues.AutoDelete) > 0},
-		{"queues.settings", len(c.Queues.Settings) > 0},
 	} {
 		if s.set {
 			skip = append(skip, s.path+" is not built yet and has no effect")

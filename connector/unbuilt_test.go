@@ -25,8 +25,6 @@ func TestUnbuilt(t *testing.T) {
 		{"nothing", func(*connector.Config) {}, "", ""},
 		{"off", func(c *connector.Config) { c.Listeners.TLS.Address = "off" }, "", ""},
 		{"memory limit", func(c *connector.Config) { c.MemoryLimit = 1 << 30 }, "memory_limit is not built yet", ""},
-		{"auto delete", func(c *connector.Config) { c.Queues.AutoDelete = []string{"a"} }, "queues.auto_delete is not", ""},
-		{"settings", func(c *connector.Config) { c.Queues.Settings = []connector.QueueSetting{{Queue: "a"}} }, "queues.settings is not", ""},
 		{"users", func(c *connector.Config) { c.Auth.Mode = "users" }, "", "auth.mode users is not built yet"},
 		{"jwt", func(c *connector.Config) { c.Auth.Mode = "jwt" }, "", "auth.mode jwt is not built yet"},
 		{"policy", func(c *connector.Config) { c.Authz.Policy = "f" }, "", "authz.policy is not built yet"},

@@ -66,6 +66,10 @@ func (v *validation) queues(c Config) {
 		"a SEND that is retried must be known for as long")
 	each(v, "queues.declare", q.Declare, itself, v.queueName)
 	each(v, "queues.auto_delete", q.AutoDelete, itself, v.queuePattern)
+	if q.IdleDelete != 0 {
+		notBelow(v, "queues.idle_delete", q.IdleDelete, "queues.dedup_window", q.DedupWindow, "a queue that is deleted forgets its ids; 0 keeps queues")
+	}
+	v.storage("queues.delayed_max_bytes", q.DelayedMaxBytes, c.Limits.Body, "0 sets no limit")
 	each(v, "queues.settings", q.Settings, func(s QueueSetting) string { return s.Queue }, func(at string, s QueueSetting) {
 		v.queuePattern(at+".queue", s.Queue)
 		if s.Exclusive && s.Prioritized {

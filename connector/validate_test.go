@@ -254,6 +254,9 @@ func queueFaults() []badValue {
 		{"prefetch", func(c *connector.Config) { c.Queues.Prefetch = 0 }, bad("queues.prefetch")},
 		{"bytes", func(c *connector.Config) { c.Queues.MaxBytes = 1 << 20 }, bad("queues.max_bytes")},
 		{"negative bytes", func(c *connector.Config) { c.Queues.MaxBytes = -1 }, bad("queues.max_bytes")},
+		{"idle delete", func(c *connector.Config) { c.Queues.IdleDelete = time.Minute }, bad("queues.idle_delete")},
+		{"negative idle delete", func(c *connector.Config) { c.Queues.IdleDelete = -1 }, bad("queues.idle_delete")},
+		{"delayed bytes", func(c *connector.Config) { c.Queues.DelayedMaxBytes = 1 << 20 }, bad("queues.delayed_max_bytes")},
 		{"dedup window", func(c *connector.Config) { c.Queues.DedupWindow = 14 * time.Second }, bad("queues.dedup_window")},
 		{"declare", func(c *connector.Config) {
 			c.Queues.Declare = []string{"a.b", "/queue/c", "a/b", "", "/topic/a", "/queue/", "a.*", "a.b", "a b"}

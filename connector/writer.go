@@ -68,6 +68,7 @@ func (c *conn) idle(beat time.Duration, last *time.Time) bool {
 		c.writeFailed(err)
 		return false
 	}
+	c.traffic.octetsOut.Add(1)
 	*last = time.Now()
 	return true
 }
@@ -103,6 +104,7 @@ func (c *conn) writeFailed(err error) {
 
 // wrote settles what a burst has delivered and lets the pulls go on.
 func (c *conn) wrote(burst []chunk) {
+	c.traffic.wrote(burst)
 	c.mu.Lock()
 	settled := c.out.done(burst)
 	for _, a := range settled {

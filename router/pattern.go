@@ -81,6 +81,10 @@ func intersect(a, b []string) ([]string, bool) {
 	}
 }
 
+// Match reports whether a channel, or a subject, without wildcards is matched by a pattern in which * is one token and a
+// last > is one or more.
+func Match(pattern, channel string) bool { return matches(strings.Split(pattern, "."), channel) }
+
 func matches(pattern []string, channel string) bool {
 	for i, token := range pattern {
 		if token == ">" {

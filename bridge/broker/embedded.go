@@ -128,11 +128,11 @@ func setListen(opts *server.Options, listen string) error {
 		return fmt.Errorf("nats.embedded.listen: %w; if a NATS server runs there, use it with --nats-url nats://%s, "+
 			"or close this port with --nats-embedded-listen off", err, listen)
 	}
-	if port == 0 {
-		port = l.Addr().(*net.TCPAddr).Port
-	}
 	if err := l.Close(); err != nil {
 		return err
+	}
+	if port == 0 {
+		port = server.RANDOM_PORT // The server's word for it; ours may be taken by now.
 	}
 	opts.Host, opts.Port = host, port
 	return nil

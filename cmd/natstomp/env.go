@@ -83,7 +83,7 @@ type envLayer struct {
 
 // translate returns the path and the value that a variable sets, or notes what is wrong with it.
 func (e *envLayer) translate(name, text string) (string, any) {
-	if name == configVariable || name == urlVariable || serviceLink(name, text) {
+	if name == configVariable || slices.Contains(clientVariables(), name) || serviceLink(name, text) {
 		return "", nil
 	}
 	s := source{rank: fromEnv, name: name}

@@ -165,10 +165,14 @@ func (l *loader) check(config connector.Config) (skipped []string) {
 
 // checkListeners wants a listener that clients can reach: the package can do without, the command cannot.
 func (l *loader) checkListeners(config connector.Config) {
-	if a := config.Listeners.TCP.Address; a == "" || a == "off" {
-		l.fault(l.sourceOf("listeners.tcp.address"), "listeners.tcp.address", "",
-			"is off, and this version has no other STOMP listener", "give it an address such as 127.0.0.1:61613")
+	c := config.Listeners
+	for _, address := range []string{c.TCP.Address, c.TLS.Address, c.WS.Address, c.WSS.Address} {
+		if address != "" && address != "off" {
+			return
+		}
 	}
+	l.fault(l.sourceOf("listeners.tcp.address"), "listeners.tcp.address", "",
+		"is off, and so are all other STOMP listeners", "give one an address, such as 127.0.0.1:61613")
 }
 
 // checkFiles opens the files that the configuration names.

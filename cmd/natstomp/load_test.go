@@ -259,7 +259,7 @@ func TestNamedFilesAreOpened(t *testing.T) {
 
 func TestAListenerIsNeeded(t *testing.T) {
 	for _, address := range []string{"", "off"} {
-		got := faultLines(t, setting{args: []string{"--listeners-tcp-address", address}})
+		got := faultLines(t, setting{args: []string{"--listeners-tcp-address", address, "--listeners-ws-address", address}})
 		if len(got) != 1 || !strings.HasPrefix(got[0], "--listeners-tcp-address: listeners.tcp.address: is off") {
 			t.Errorf("%q: got %q, want one fault", address, got)
 		}

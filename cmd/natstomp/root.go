@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -29,28 +30,29 @@ func (e *usageError) Unwrap() error { return e.err }
 // process is what the commands use of the process.
 type process struct {
 	environ        []string
+	stdin          io.Reader
 	stdout, stderr io.Writer
 }
 
 // run executes a command line, given without the program's name, and returns the exit code.
-func run(args, environ []string, stdout, stderr io.Writer) int {
-	root := newRoot(process{environ, stdout, stderr})
+func run(args []string, p process) int {
+	root := newRoot(p)
 	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	err := root.Execute()
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
+	err := root.ExecuteContext(context.Background())
 	var usage *usageError
 	var invalid faults
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &usage):
-		_, _ = fmt.Fprintf(stderr, "natstomp: %v\nSee %s --help\n", err, usage.command)
+		_, _ = fmt.Fprintf(p.stderr, "natstomp: %v\nSee %s --help\n", err, usage.command)
 		return exitUsage
 	case errors.As(err, &invalid):
-		_, _ = fmt.Fprintf(stderr, "%v\nnatstomp: the configuration has %s\n", err, count(len(invalid), "fault"))
+		_, _ = fmt.Fprintf(p.stderr, "%v\nnatstomp: the configuration has %s\n", err, count(len(invalid), "fault"))
 	default:
-		_, _ = fmt.Fprintf(stderr, "natstomp: %v\n", err)
+		_, _ = fmt.Fprintf(p.stderr, "natstomp: %v\n", err)
 	}
 	return exitFailed
 }
@@ -78,7 +80,7 @@ func newRoot(p process) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
 	root.SetFlagErrorFunc(usageOf)
-	root.AddCommand(newServe(p), newCheckConfig(p), newQueues(p), newVersion(p))
+	root.AddCommand(newServe(p), newCheckConfig(p), newConfig(p), newPub(p), newSub(p), newRequest(p), newQueues(p), newVersion(p))
 	return root
 }
 

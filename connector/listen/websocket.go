@@ -3,6 +3,7 @@ package listen
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -209,6 +210,12 @@ func (c *webSocket) Abort() error {
 		return nil
 	}
 	return err
+}
+
+// Secure says whether TLS carries the WebSocket.
+func (c *webSocket) Secure() bool {
+	_, ok := c.raw.(*tls.Conn)
+	return ok
 }
 
 // LocalAddr implements net.Conn.

@@ -73,6 +73,7 @@
 //	js consumer stream name [subject...]  make a pull consumer with explicit acks
 //	js next stream consumer name:value | body  pull one message of it and ack it
 //	js remove stream consumer    remove the consumer, or the stream where that has no such consumer
+//	js gone channel              there is no stream of the queue
 //	repeat 3 ... end             the lines between, 3 times
 //	wait 100ms                   only for clauses about time
 //	server restart|kill|term     end and start the server on the same store; kill it and start; SIGTERM and go on

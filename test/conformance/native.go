@@ -179,6 +179,25 @@ func (r *runner) pull(ctx context.Context, js jetstream.JetStream, channel strin
 	return r.nextOf(ctx, js, streamName(channel), "stomp", st)
 }
 
+// gone waits until there is no stream of a queue.
+func (r *runner) gone(ctx context.Context, js jetstream.JetStream, channel string) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience / 2); ; {
+		_, err := js.Stream(ctx, streamName(channel))
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			return nil
+		}
+		if err == nil {
+			err = errors.New("the queue's stream is still there")
+		}
+		if time.Now().After(deadline) {
+			return err
+		}
+		<-tick.C
+	}
+}
+
 // count waits until the stream of a queue holds so many messages: acks without a receipt take their time.
 func (r *runner) count(ctx context.Context, js jetstream.JetStream, st step) error {
 	tick := time.NewTicker(20 * time.Millisecond)

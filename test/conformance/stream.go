@@ -17,6 +17,8 @@ func (r *runner) streamStep(ctx context.Context, js jetstream.JetStream, st step
 	switch words[0] {
 	case "count":
 		return r.count(ctx, js, st)
+	case "gone":
+		return r.gone(ctx, js, words[1])
 	case "stream":
 		_, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: words[1], Subjects: words[2:]})
 		return err

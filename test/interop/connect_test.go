@@ -12,8 +12,9 @@ import (
 	"github.com/natstomp/natstomp/test/testserver"
 )
 
-// Neither client can leave out the host on 1.2, nor can go-stomp on any version; stomp.py sends none on 1.0 and 1.1. Only
-// go-stomp offers several versions at once. stomp.py says STOMP unless asked for CONNECT, but CONNECT on 1.0.
+// Neither stomp.py nor go-stomp can leave out the host on 1.2, nor can go-stomp on any version; stomp.py sends none on 1.0
+// and 1.1. stomp.py cannot offer several versions at once; it says STOMP unless asked for CONNECT, but CONNECT on 1.0. The
+// JavaScript clients know CONNECT only, and @stomp/stompjs sends no host by itself.
 var variantsOf = map[string][]variant{
 	"stomppy": {
 		{Name: "1.0", Version: "1.0"},
@@ -31,6 +32,18 @@ var variantsOf = map[string][]variant{
 		{Name: "1.2 all versions offered"},
 		{Name: "1.2 STOMP login", Version: "1.2", Command: "STOMP", Login: "ann b.", Passcode: "secret", Host: "/"},
 	},
+	"stompit":  javascriptVariants,
+	"stompjs":  javascriptVariants,
+	"chromium": javascriptVariants,
+}
+
+var javascriptVariants = []variant{
+	{Name: "1.0", Version: "1.0"},
+	{Name: "1.0 login", Version: "1.0", Login: "ann", Passcode: "secret"},
+	{Name: "1.1 without host", Version: "1.1"},
+	{Name: "1.1 with host", Version: "1.1", Host: "elsewhere.test"},
+	{Name: "1.2 without host, all versions offered"},
+	{Name: "1.2 login", Version: "1.2", Login: "ann b.", Passcode: "sec:ret\\x", Host: "/"},
 }
 
 func TestConnect(t *testing.T) {
@@ -79,6 +92,9 @@ func TestConnect(t *testing.T) {
 					}
 				}
 				seen.one(t, "disconnected", v.Name)
+				if slices.Contains(overWebSocket, c) {
+					wantUpgrade(t, seen, v.Name, "v"+strings.Replace(version, ".", "", 1)+".stomp")
+				}
 			}
 			if errs := seen.of("error", ""); len(errs) > 0 {
 				t.Errorf("ERRORs came:\n%s", errs)

@@ -65,6 +65,38 @@ func TestDocsStompPy(t *testing.T) {
 	wantEmptyOrders(t, srv)
 }
 
+func TestDocsJavaScript(t *testing.T) {
+	t.Parallel()
+	modules, err := nodeModules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, language := range []string{"mjs", "js"} {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			srv := testserver.Start(t)
+			host, port, _ := strings.Cut(srv.TCPAddr, ":")
+			address, actual := `host: "127.0.0.1", port: 61613`, fmt.Sprintf("host: %q, port: %s", host, port)
+			if language == "mjs" {
+				address, actual = "ws://127.0.0.1:15674/stomp", srv.WebSocketURL
+			}
+			dir := t.TempDir()
+			// Node looks for packages beside the program.
+			if err := os.Symlink(filepath.Join(modules, "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join(dir, "orders."+language)
+			if err := os.WriteFile(file, program(t, clientsDoc, language, address, actual), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			wantOutput(t, exec.CommandContext(ctx, "node", file))
+			wantEmptyOrders(t, srv)
+		})
+	}
+}
+
 func TestDocsGoStomp(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t)

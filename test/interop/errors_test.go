@@ -8,66 +8,85 @@ import (
 	"github.com/natstomp/natstomp/test/testserver"
 )
 
-// faults and a word that the text of the ERROR must have.
-var faults = []struct {
+// A refusal is a fault and what comes of it.
+type refusal struct {
 	fault
 
-	word string
-	only string // The client that can do it, if not both.
-}{
-	{fault{"reserved topic", "send", "/topic/stomp/x"}, "/topic/stomp/x", ""},
-	{fault{"wildcard in SEND", "send", "/topic/a/*"}, "/topic/a/*", ""},
-	{fault{"no channel", "send", "/queue/"}, "/queue/", ""},
-	{fault{"foreign prefix", "send", "/exchange/amq.topic/a"}, "/exchange/", ""},
-	{fault{"wildcard on a queue", "subscribe", "/queue/a/>"}, "/queue/a/>", ""},
-	{fault{"empty token", "subscribe", "/topic/a//b"}, "/topic/a//b", ""},
-	{fault{"composite", "subscribe", "/queue/a,/queue/b"}, "/queue/a,/queue/b", ""},
-	{fault{"acked twice", "ack twice", ""}, "ACK", ""},
-	{fault{"transaction open", "begin twice", ""}, "tx-1", "stomppy"},
-	{fault{"no common version", "connect", "9.9"}, "version", "stomppy"},
+	word   string   // That the text of the ERROR must have.
+	cannot []string // The clients that cannot do it.
 }
 
+var faults = []refusal{
+	{fault{"reserved topic", "send", "/topic/stomp/x"}, "/topic/stomp/x", nil},
+	{fault{"wildcard in SEND", "send", "/topic/a/*"}, "/topic/a/*", nil},
+	{fault{"no channel", "send", "/queue/"}, "/queue/", nil},
+	{fault{"foreign prefix", "send", "/exchange/amq.topic/a"}, "/exchange/", nil},
+	{fault{"wildcard on a queue", "subscribe", "/queue/a/>"}, "/queue/a/>", nil},
+	{fault{"empty token", "subscribe", "/topic/a//b"}, "/topic/a//b", nil},
+	{fault{"composite", "subscribe", "/queue/a,/queue/b"}, "/queue/a,/queue/b", nil},
+	{fault{"acked twice", "ack twice", ""}, "ACK", nil},
+	{fault{"transaction open", "begin twice", ""}, "tx-1", []string{"gostomp"}},
+	{fault{"no common version", "connect", "9.9"}, "version", []string{"gostomp", "stompjs2", "webstomp"}},
+}
+
+// stompit shows no body of an ERROR. That its process lives to report the next fault is a test of its own: a content-type
+// of exactly text/plain would have ended it.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t)
-	each(t, versions, func(t *testing.T, c client, version string) {
-		var provoked []fault
-		for _, f := range faults {
-			if f.only == "" || f.only == c.String() {
-				provoked = append(provoked, f.fault)
-			}
-		}
-		ch := channel(t)
-		seen := c.start(t, srv, "errors", options{Version: version, Channel: ch, Faults: provoked}).finish(t)
-		for _, f := range faults {
-			if !slices.Contains(provoked, f.fault) {
-				continue
-			}
-			e := seen.one(t, "error", f.Name)
-			text := e.Headers["message"]
-			if !strings.Contains(text, f.word) {
-				t.Errorf("%s: the text %q does not name %q", f.Name, text, f.word)
-			}
-			if strings.TrimRight(string(e.Body), "\n") != text {
-				t.Errorf("%s: body %q, want the text of the header %q", f.Name, e.Body, text)
-			}
-			if got, want := e.Headers["content-type"], "text/plain;charset=utf-8"; got != want {
-				t.Errorf("%s: content-type is %q, want %q", f.Name, got, want)
-			}
-			seen.one(t, "disconnected", f.Name)
-			wantReceiptID(t, seen, f.Name, e)
-			if f.Verb == "connect" {
-				ours := strings.Split(e.Headers["version"], ",")
-				slices.Sort(ours)
-				if !slices.Equal(ours, versions) {
-					t.Errorf("%s: version lists %q, want %q", f.Name, ours, versions)
-				}
-				if refused := seen.one(t, "refused", f.Name).Text; refused != "ConnectFailedException" {
-					t.Errorf("%s: connecting raised %s", f.Name, refused)
-				}
-			}
-		}
+	each(t, versions, func(t *testing.T, c client, version string) { testErrors(t, srv, c, version) })
+}
+
+func testErrors(t *testing.T, srv *testserver.Server, c client, version string) {
+	provoked := slices.DeleteFunc(slices.Clone(faults), func(f refusal) bool {
+		return slices.Contains(f.cannot, c.String())
 	})
+	o := options{Version: version, Channel: channel(t)}
+	for _, f := range provoked {
+		o.Faults = append(o.Faults, f.fault)
+	}
+	seen := c.start(t, srv, "errors", o).finish(t)
+	for _, f := range provoked {
+		e := seen.one(t, "error", f.Name)
+		text := e.Headers["message"]
+		if !strings.Contains(text, f.word) {
+			t.Errorf("%s: the text %q does not name %q", f.Name, text, f.word)
+		}
+		wantErrorBody(t, c, version, f.fault, e)
+		if got, want := e.Headers["content-type"], "text/plain;charset=utf-8"; got != want {
+			t.Errorf("%s: content-type is %q, want %q", f.Name, got, want)
+		}
+		if end := seen.one(t, "disconnected", f.Name); end.MS < e.MS {
+			t.Errorf("%s: the client saw the end before the ERROR", f.Name)
+		}
+		wantReceiptID(t, seen, f.Name, e)
+		if f.Verb == "connect" {
+			ours := strings.Split(e.Headers["version"], ",")
+			slices.Sort(ours)
+			if !slices.Equal(ours, versions) {
+				t.Errorf("%s: version lists %q, want %q", f.Name, ours, versions)
+			}
+			seen.one(t, "refused", f.Name)
+			if connected := seen.of("connected", f.Name); len(connected) > 0 {
+				t.Errorf("%s: connected\n%s", f.Name, connected)
+			}
+		}
+	}
+}
+
+// wantErrorBody checks that the body of an ERROR has the text of its header, as the client reports that.
+func wantErrorBody(t *testing.T, c client, version string, f fault, e event) {
+	t.Helper()
+	if c == client(stompit) {
+		return
+	}
+	if f.Verb == "connect" {
+		version = "1.0" // Nothing is escaped before CONNECTED.
+	}
+	header := pair{"message", strings.TrimRight(string(e.Body), "\n")}
+	if got, want := e.Headers["message"], quirks[c.String()].reports(version, header)[1]; got != want {
+		t.Errorf("%s: the header message is %q, the body %q", f.Name, got, e.Body)
+	}
 }
 
 // wantReceiptID checks that an ERROR answers the frame that asked for a receipt.

@@ -14,6 +14,7 @@ import (
 
 func TestMain(m *testing.M) {
 	code := m.Run()
+	closeBrowser()
 	testserver.Clean()
 	if code == 0 {
 		// go-stomp's Unsubscribe leaves this one behind when it misses its own wake-up.
@@ -26,8 +27,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// clients are the two libraries under test.
-var clients = []client{stompPy{}, goStomp{}}
+// clients are the libraries under test.
+var clients = []client{stompPy{}, goStomp{}, stompit, stompJS, chromium}
+
+var (
+	javascriptClients = []client{stompit, stompJS, chromium}
+	overWebSocket     = []client{stompJS, chromium}
+)
 
 // A client runs scenarios with one library.
 type client interface {
@@ -53,6 +59,8 @@ type options struct {
 	Bodies      [][]byte   `json:"bodies,omitempty"`
 	Headers     []pair     `json:"headers,omitempty"`
 	Messages    []outgoing `json:"messages,omitempty"`
+	Chunk       int        `json:"chunk,omitempty"`  // Characters of a WebSocket message; 0: a frame is one message.
+	Binary      bool       `json:"binary,omitempty"` // Only binary WebSocket messages.
 }
 
 // A variant is one way to connect.
@@ -96,7 +104,13 @@ func channel(t *testing.T, more ...any) string {
 // each runs a test once per client and version.
 func each(t *testing.T, versions []string, test func(t *testing.T, c client, version string)) {
 	t.Helper()
-	for _, c := range clients {
+	on(t, clients, versions, test)
+}
+
+// on runs a test once per one of some clients and version.
+func on(t *testing.T, some []client, versions []string, test func(t *testing.T, c client, version string)) {
+	t.Helper()
+	for _, c := range some {
 		for _, version := range versions {
 			t.Run(c.String()+"/"+version, func(t *testing.T) {
 				t.Parallel()

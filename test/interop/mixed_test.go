@@ -3,6 +3,7 @@ package interop_test
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -10,8 +11,8 @@ import (
 	"github.com/natstomp/natstomp/test/testserver"
 )
 
-// samples are messages that both clients can send and receive on 1.1 and 1.2.
-func samples() []outgoing {
+// samples are messages that one client can send and another one receives as they are.
+func samples(from client, sent string, to client, received string) []outgoing {
 	octets := make([]byte, 256)
 	for i := range octets {
 		octets[i] = byte(i)
@@ -28,6 +29,10 @@ func samples() []outgoing {
 		{"correlation-id", "17"},
 		{"reply-address", "/queue/answers"},
 	}
+	headers = slices.DeleteFunc(headers, func(h pair) bool {
+		got, ok := arrives(from, sent, to, received, h)
+		return !canCarry(from, sent, h) || !ok || got != h
+	})
 	out := []outgoing{
 		{Body: octets, Headers: headers},
 		{Body: []byte{}, Headers: headers},
@@ -65,7 +70,15 @@ func wantSamples(t *testing.T, messages events, sent []outgoing, destination str
 func TestMixed(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t)
-	pairs := [][2]client{{stompPy{}, goStomp{}}, {goStomp{}, stompPy{}}}
+	pairs := [][2]client{
+		{stompPy{}, goStomp{}},
+		{goStomp{}, stompPy{}},
+		{goStomp{}, stompit},
+		{stompit, chromium},
+		{chromium, stompPy{}},
+		{stompPy{}, stompJS},
+		{stompJS, goStomp{}},
+	}
 	for _, p := range pairs {
 		for _, pattern := range []string{"topic", "queue"} {
 			for i, version := range versions[1:] {
@@ -75,22 +88,23 @@ func TestMixed(t *testing.T) {
 					t.Parallel()
 					ch := strings.ReplaceAll(channel(t), "_", "-")
 					destination := "/" + pattern + "/" + ch
+					sent := samples(p[0], version, p[1], other)
 					ack := map[string]string{"topic": "auto", "queue": "client-individual"}[pattern]
 					consumer := p[1].start(t, srv, "consume", options{
-						Version: other, Destination: destination, Ack: ack, Count: len(samples()),
+						Version: other, Destination: destination, Ack: ack, Count: len(sent),
 					})
 					consumer.await(t, "ready", 1)
 					p[0].start(t, srv, "publish", options{
-						Version: version, Destination: destination, Messages: samples(),
+						Version: version, Destination: destination, Messages: sent,
 					}).finish(t)
-					wantSamples(t, consumer.finish(t).of("message", "consumer"), samples(), destination)
+					wantSamples(t, consumer.finish(t).of("message", "consumer"), sent, destination)
 				})
 			}
 		}
 	}
 }
 
-// Both libraries consume one queue, and a third publisher fills it.
+// All libraries consume one queue, and a further publisher fills it.
 func TestMixedCompeting(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t)
@@ -121,13 +135,30 @@ func TestMixedCompeting(t *testing.T) {
 	seen.want(t, len(clients)*share)
 }
 
-// A consumer's process is killed, or stops answering, while it holds messages: another client has them.
-func TestLostProcess(t *testing.T) {
+// A consumer is gone, or stops answering, while it holds messages: another client has them.
+func TestLostConsumer(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t, "--limits-heartbeat", "1s")
 	const count = 20
-	for name, lose := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
-		t.Run(name, func(t *testing.T) {
+	signal := func(sig syscall.Signal) func(s *session) error {
+		return func(s *session) error { return s.process.Signal(sig) }
+	}
+	closePage := func(s *session) error { s.kill(); return nil }
+	for _, loss := range []struct {
+		name   string
+		holder client
+		lose   func(s *session) error
+		silent bool // The connection stays.
+	}{
+		{"stomppy killed", stompPy{}, signal(syscall.SIGKILL), false},
+		{"stomppy stopped", stompPy{}, signal(syscall.SIGSTOP), true},
+		{"stompit killed", stompit, signal(syscall.SIGKILL), false},
+		{"stompit stopped", stompit, signal(syscall.SIGSTOP), true},
+		{"stompjs killed", stompJS, signal(syscall.SIGKILL), false},
+		{"stompjs stopped", stompJS, signal(syscall.SIGSTOP), true},
+		{"chromium page closed", chromium, closePage, false},
+	} {
+		t.Run(loss.name, func(t *testing.T) {
 			t.Parallel()
 			ch := channel(t)
 			var messages []outgoing
@@ -135,7 +166,7 @@ func TestLostProcess(t *testing.T) {
 				messages = append(messages, outgoing{Body: fmt.Append(nil, n)})
 			}
 			goStomp{}.start(t, srv, "publish", options{Destination: "/queue/" + ch, Messages: messages}).finish(t)
-			holder := stompPy{}.start(t, srv, "hold", options{Channel: ch, Count: count})
+			holder := loss.holder.start(t, srv, "hold", options{Channel: ch, Count: count})
 			holder.await(t, "holding", 1)
 			heir := goStomp{}.start(t, srv, "consume", options{
 				Destination: "/queue/" + ch, Ack: "client-individual", Count: count,
@@ -145,14 +176,14 @@ func TestLostProcess(t *testing.T) {
 				t.Fatalf("messages that a live consumer holds:\n%s", got)
 			}
 			lost := heir.now()
-			if err := holder.process.Signal(lose); err != nil {
+			if err := loss.lose(holder); err != nil {
 				t.Fatal(err)
 			}
 			got := heir.finish(t).of("message", "consumer")
 			wantDeliveries(t, got, numbers(0, count), times(count, 2)...)
-			// A stopped process is given up when its heart-beats are missing for two seconds.
+			// A silent consumer is given up when its heart-beats are missing for two seconds.
 			from, until := 0.0, float64(promptly.Milliseconds())
-			if lose == syscall.SIGSTOP {
+			if loss.silent {
 				from, until = 900, until+2000
 			}
 			for _, m := range got {

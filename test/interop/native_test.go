@@ -44,8 +44,8 @@ func queueStream(channel string) string {
 }
 
 // natsSamples are those samples whose headers NATS carries under their own names.
-func natsSamples() []outgoing {
-	out := samples()
+func natsSamples(c client, version string) []outgoing {
+	out := samples(c, version, c, version)
 	for i := range out {
 		out[i].Headers = slices.DeleteFunc(slices.Clone(out[i].Headers), func(h pair) bool {
 			return strings.Contains(h[1], "\n") || strings.TrimSpace(h[1]) != h[1]
@@ -96,7 +96,7 @@ func TestNativeTopicSubscriber(t *testing.T) {
 		if err := nc.Flush(); err != nil {
 			t.Fatal(err)
 		}
-		sent := append(natsSamples(), outgoing{Body: []byte("bare")})
+		sent := append(natsSamples(c, version), outgoing{Body: []byte("bare")})
 		c.start(t, srv, "publish", options{
 			Version: version, Destination: "/topic/" + ch, Messages: sent,
 		}).finish(t)
@@ -123,10 +123,10 @@ func TestNativeTopicPublisher(t *testing.T) {
 		nc, _ := native(t, srv)
 		ch := channel(t)
 		consumer := c.start(t, srv, "consume", options{
-			Version: version, Destination: "/topic/" + ch, Ack: "auto", Count: len(natsSamples()),
+			Version: version, Destination: "/topic/" + ch, Ack: "auto", Count: len(natsSamples(c, version)),
 		})
 		consumer.await(t, "ready", 1)
-		for _, m := range natsSamples() {
+		for _, m := range natsSamples(c, version) {
 			msg := toNATS(subject(ch), m)
 			// None of these may reach a STOMP client.
 			msg.Header["message-id"] = []string{"forged"}
@@ -140,7 +140,7 @@ func TestNativeTopicPublisher(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := consumer.finish(t).of("message", "consumer")
-		wantSamples(t, got, natsSamples(), "/topic/"+ch)
+		wantSamples(t, got, natsSamples(c, version), "/topic/"+ch)
 		for _, m := range got {
 			for _, name := range []string{"redelivered", "Nats-Msg-Id", "nats-msg-id"} {
 				if value, found := m.Headers[name]; found {
@@ -161,10 +161,10 @@ func TestNativeQueuePublisher(t *testing.T) {
 		_, js := native(t, srv)
 		ch := channel(t)
 		consumer := c.start(t, srv, "consume", options{
-			Version: version, Destination: "/queue/" + ch, Ack: "client-individual", Count: len(natsSamples()),
+			Version: version, Destination: "/queue/" + ch, Ack: "client-individual", Count: len(natsSamples(c, version)),
 		})
 		consumer.await(t, "ready", 1) // The first use has made the queue.
-		for i, m := range natsSamples() {
+		for i, m := range natsSamples(c, version) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			ack, err := js.PublishMsg(ctx, toNATS("stomp.queue."+subject(ch), m))
 			cancel()
@@ -176,7 +176,7 @@ func TestNativeQueuePublisher(t *testing.T) {
 			}
 		}
 		got := consumer.finish(t).of("message", "consumer")
-		wantSamples(t, got, natsSamples(), "/queue/"+ch)
+		wantSamples(t, got, natsSamples(c, version), "/queue/"+ch)
 		for _, m := range got {
 			if flag, found := m.Headers["redelivered"]; found || m.Headers["x-delivery-count"] != "1" {
 				t.Fatalf("a first delivery has redelivered:%q and x-delivery-count:%q", flag, m.Headers["x-delivery-count"])
@@ -191,7 +191,7 @@ func TestNativeQueueConsumer(t *testing.T) {
 	each(t, []string{"1.2"}, func(t *testing.T, c client, version string) {
 		_, js := native(t, srv)
 		ch := channel(t)
-		sent := natsSamples()
+		sent := natsSamples(c, version)
 		c.start(t, srv, "publish", options{
 			Version: version, Destination: "/queue/" + ch, Messages: sent,
 		}).finish(t)
@@ -245,7 +245,7 @@ func TestNativeQueueConsumer(t *testing.T) {
 	})
 }
 
-// Both libraries and a native consumer share one queue's durable.
+// All libraries and a native consumer share one queue's durable.
 func TestNativeCompeting(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t)

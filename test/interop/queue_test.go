@@ -64,31 +64,33 @@ func times(n, value int) []int {
 func TestAckModes(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t)
-	each(t, versions, func(t *testing.T, c client, version string) {
-		modes := []string{"auto", "client", "client-individual"}
-		if version == "1.0" {
-			modes = modes[:2]
-		}
-		seen := c.start(t, srv, "ack_modes", options{Version: version, Channel: channel(t), Modes: modes}).finish(t)
-		returned := map[string][]string{"client": numbers(5, 10), "client-individual": {"0", "2", "4", "6", "8"}}
-		for _, mode := range modes {
-			first := seen.of("message", "first:"+mode)
-			wantDeliveries(t, first, numbers(0, 10), times(10, 1)...)
-			ids := make(map[string]bool)
-			for _, m := range first {
-				ids[m.Headers["message-id"]] = true
-				ack, found := m.Headers["ack"]
-				if mode == "auto" && found || mode != "auto" && ack != m.Headers["message-id"] {
-					t.Errorf("%s: ack is %q (there: %v), message-id %q", mode, ack, found, m.Headers["message-id"])
-				}
+	each(t, versions, func(t *testing.T, c client, version string) { testAckModes(t, srv, c, version) })
+}
+
+func testAckModes(t *testing.T, srv *testserver.Server, c client, version string) {
+	modes := []string{"auto", "client", "client-individual"}
+	if version == "1.0" {
+		modes = modes[:2]
+	}
+	seen := c.start(t, srv, "ack_modes", options{Version: version, Channel: channel(t), Modes: modes}).finish(t)
+	returned := map[string][]string{"client": numbers(5, 10), "client-individual": {"0", "2", "4", "6", "8"}}
+	for _, mode := range modes {
+		first := seen.of("message", "first:"+mode)
+		wantDeliveries(t, first, numbers(0, 10), times(10, 1)...)
+		ids := make(map[string]bool)
+		for _, m := range first {
+			ids[m.Headers["message-id"]] = true
+			ack, found := m.Headers["ack"]
+			if mode == "auto" && found || mode != "auto" && ack != m.Headers["message-id"] {
+				t.Errorf("%s: ack is %q (there: %v), message-id %q", mode, ack, found, m.Headers["message-id"])
 			}
-			if len(ids) != 10 {
-				t.Errorf("%s: %d different message-ids on ten messages", mode, len(ids))
-			}
-			wantDeliveries(t, seen.of("message", "second:"+mode), append(slices.Clone(returned[mode]), "end"),
-				append(times(len(returned[mode]), 2), 1)...)
 		}
-	})
+		if len(ids) != 10 {
+			t.Errorf("%s: %d different message-ids on ten messages", mode, len(ids))
+		}
+		wantDeliveries(t, seen.of("message", "second:"+mode), append(slices.Clone(returned[mode]), "end"),
+			append(times(len(returned[mode]), 2), 1)...)
+	}
 }
 
 // swiftly bounds what a few hundred messages may take with a small prefetch-count: a consumer that pauses between two
@@ -150,31 +152,41 @@ func TestCompetingConsumers(t *testing.T) {
 func TestNack(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t)
-	each(t, []string{"1.1", "1.2"}, func(t *testing.T, c client, version string) {
-		seen := c.start(t, srv, "nack", options{Version: version, Channel: channel(t)}).finish(t)
-		messages := seen.of("message", "consumer")
-		wantDeliveries(t, messages, []string{"a", "b", "a", "a"}, 1, 1, 2, 3)
-		nacks := seen.of("nack", "consumer")
-		if len(nacks) != 2 {
-			t.Fatalf("%d NACKs, want 2", len(nacks))
+	// All at once: most of the time they wait.
+	running := make(map[string]*session)
+	for _, c := range clients {
+		for _, version := range versions[1:] {
+			name := c.String() + "/" + version
+			running[name] = c.start(t, srv, "nack", options{Version: version, Channel: channel(t, name)})
 		}
-		// queues.redelivery_delay is a second, doubled with each delivery.
-		for i, want := range []float64{1000, 2000} {
-			if waited := messages[2+i].MS - nacks[i].MS; waited < want-20 || waited > want+1500 {
-				t.Errorf("redelivery %d came after %.0f ms, want %.0f", i+1, waited, want)
+	}
+	for name, s := range running {
+		t.Run(name, func(t *testing.T) {
+			seen := s.finish(t)
+			messages := seen.of("message", "consumer")
+			wantDeliveries(t, messages, []string{"a", "b", "a", "a"}, 1, 1, 2, 3)
+			nacks := seen.of("nack", "consumer")
+			if len(nacks) != 2 {
+				t.Fatalf("%d NACKs, want 2", len(nacks))
 			}
-		}
+			// queues.redelivery_delay is a second, doubled with each delivery.
+			for i, want := range []float64{1000, 2000} {
+				if waited := messages[2+i].MS - nacks[i].MS; waited < want-20 || waited > want+1500 {
+					t.Errorf("redelivery %d came after %.0f ms, want %.0f", i+1, waited, want)
+				}
+			}
 
-		cumulative := seen.of("message", "cumulative")
-		if len(cumulative) != 6 {
-			t.Fatalf("%d messages on ack:client with one NACK of three, want 6:\n%s", len(cumulative), cumulative)
-		}
-		wantDeliveries(t, cumulative[:3], []string{"c", "d", "e"}, 1, 1, 1)
-		wantDeliveries(t, cumulative[3:], []string{"c", "d", "e"}, 2, 2, 2)
-		for _, name := range []string{"individual", "cumulative"} {
-			wantDeliveries(t, seen.of("message", "after:"+name), []string{"end"}, 1)
-		}
-	})
+			cumulative := seen.of("message", "cumulative")
+			if len(cumulative) != 6 {
+				t.Fatalf("%d messages on ack:client with one NACK of three, want 6:\n%s", len(cumulative), cumulative)
+			}
+			wantDeliveries(t, cumulative[:3], []string{"c", "d", "e"}, 1, 1, 1)
+			wantDeliveries(t, cumulative[3:], []string{"c", "d", "e"}, 2, 2, 2)
+			for _, name := range []string{"individual", "cumulative"} {
+				wantDeliveries(t, seen.of("message", "after:"+name), []string{"end"}, 1)
+			}
+		})
+	}
 }
 
 // promptly is how soon another consumer must have what a lost one held: far below any ack wait, far above the 50 ms that
@@ -201,27 +213,29 @@ func TestReconnectWithUnacked(t *testing.T) {
 func TestTransactions(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t)
-	each(t, versions, func(t *testing.T, c client, version string) {
-		unacked := []string{"kept"}
-		if version == "1.0" {
-			unacked = []string{"kept", "taken"}
-		}
-		ch := channel(t)
-		seen := c.start(t, srv, "transactions",
-			options{Version: version, Channel: ch, Unacked: len(unacked)}).finish(t)
-		for _, destination := range []string{"/queue/" + ch + "/queue", "/topic/" + ch + "/topic"} {
-			var got events
-			for _, m := range seen.of("message", "consumer") {
-				if m.Headers["destination"] == destination {
-					got = append(got, m)
-				}
-				if tx, found := m.Headers["transaction"]; found {
-					t.Errorf("%q has a header transaction:%s", m.Body, tx)
-				}
+	each(t, versions, func(t *testing.T, c client, version string) { testTransactions(t, srv, c, version) })
+}
+
+func testTransactions(t *testing.T, srv *testserver.Server, c client, version string) {
+	unacked := []string{"kept"}
+	if version == "1.0" {
+		unacked = []string{"kept", "taken"}
+	}
+	ch := channel(t)
+	seen := c.start(t, srv, "transactions",
+		options{Version: version, Channel: ch, Unacked: len(unacked)}).finish(t)
+	for _, destination := range []string{"/queue/" + ch + "/queue", "/topic/" + ch + "/topic"} {
+		var got events
+		for _, m := range seen.of("message", "consumer") {
+			if m.Headers["destination"] == destination {
+				got = append(got, m)
 			}
-			wantBodies(t, got, []string{"before", "commit-0", "commit-1", "commit-2", "end"})
+			if tx, found := m.Headers["transaction"]; found {
+				t.Errorf("%q has a header transaction:%s", m.Body, tx)
+			}
 		}
-		wantDeliveries(t, seen.of("message", "first"), []string{"kept", "taken"}, 1, 1)
-		wantDeliveries(t, seen.of("message", "second"), append(unacked, "end"), append(times(len(unacked), 2), 1)...)
-	})
+		wantBodies(t, got, []string{"before", "commit-0", "commit-1", "commit-2", "end"})
+	}
+	wantDeliveries(t, seen.of("message", "first"), []string{"kept", "taken"}, 1, 1)
+	wantDeliveries(t, seen.of("message", "second"), append(unacked, "end"), append(times(len(unacked), 2), 1)...)
 }

@@ -3,6 +3,7 @@ package interop_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -191,4 +192,30 @@ func TestClientsAnswerEachOther(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestImplicitReplyAddress has the JavaScript clients ask as RabbitMQ's users do, without a SUBSCRIBE.
+func TestImplicitReplyAddress(t *testing.T) {
+	t.Parallel()
+	srv := testserver.Start(t, "--rpc-stomp-responders")
+	on(t, slices.Concat(javascriptClients, oldBrowserClients), []string{"queue", "query"}, func(t *testing.T, c client, pattern string) {
+		destination, reply := "/"+pattern+"/"+channel(t), "/temp-queue/answers"
+		answering := goStomp{}.start(t, srv, "respond", options{Destination: destination, Count: rpcRequests})
+		answering.await(t, "ready", 1)
+		es := c.start(t, srv, "request_implicitly", options{Destination: destination, Reply: reply, Count: rpcRequests}).finish(t)
+		answering.finish(t)
+		want := map[string]bool{}
+		for n := range rpcRequests {
+			want[fmt.Sprintf("%d%d", n, n)] = true
+		}
+		for _, e := range es.of("message", "requester") {
+			if !want[string(e.Body)] || e.Headers["destination"] != reply || e.Headers["subscription"] != reply {
+				t.Errorf("got the answer %s, want one to each request, on %s", e, reply)
+			}
+			delete(want, string(e.Body))
+		}
+		if len(want) > 0 {
+			t.Errorf("no answers %v", want)
+		}
+	})
 }

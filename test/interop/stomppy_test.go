@@ -1,15 +1,9 @@
 package interop_test
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os/exec"
-	"strings"
 	"sync"
 	"testing"
 
@@ -48,49 +42,6 @@ func (stompPy) start(t *testing.T, srv *testserver.Server, scenario string, o op
 	if err != nil {
 		t.Fatal(err)
 	}
-	input, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
 	cmd := pythonCommand(t, "testdata/stomp_client.py", scenario, host, port)
-	cmd.Stdin = bytes.NewReader(input)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	s := newSession(t, "stomp.py "+scenario, func() { _ = cmd.Process.Kill() })
-	s.process = cmd.Process
-	go func() {
-		readErr := readEvents(stdout, s)
-		err := cmd.Wait()
-		if err != nil {
-			err = fmt.Errorf("%w\n%s", err, strings.TrimSpace(stderr.String()))
-		}
-		s.end(errors.Join(err, readErr))
-	}()
-	return s
-}
-
-// readEvents passes each line of a process to the session, until its end.
-func readEvents(r io.Reader, s *session) error {
-	lines := bufio.NewReader(r)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if len(line) == 0 && errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("reading %q: %w", line, err)
-		}
-		var e event
-		if err := json.Unmarshal(line, &e); err != nil {
-			return fmt.Errorf("an event is not JSON: %w: %q", err, line)
-		}
-		s.add(e)
-	}
+	return startProcess(t, "stomp.py "+scenario, cmd, o)
 }

@@ -15,7 +15,7 @@ func TestStoreReplay(t *testing.T) {
 	srv := testserver.Start(t)
 	each(t, []string{"1.1", "1.2"}, func(t *testing.T, c client, version string) {
 		ch := channel(t)
-		sent := natsSamples()
+		sent := natsSamples(c, version)
 		c.start(t, srv, "publish", options{Version: version, Destination: "/topic-store/" + ch, Messages: sent}).finish(t)
 		got := c.start(t, srv, "consume", options{
 			Version: version, Destination: "/topic-store/" + ch, Ack: "auto", Count: len(sent),
@@ -62,11 +62,11 @@ func TestNativeStorePublisher(t *testing.T) {
 		nc, js := native(t, srv)
 		ch := channel(t)
 		consumer := c.start(t, srv, "consume", options{
-			Version: version, Destination: "/topic-store/" + ch, Ack: "auto", Count: 2 * len(natsSamples()),
+			Version: version, Destination: "/topic-store/" + ch, Ack: "auto", Count: 2 * len(natsSamples(c, version)),
 			Headers: []pair{{"x-start", "first"}}, // go-stomp does not know when a subscription is live.
 		})
 		consumer.await(t, "ready", 1)
-		for i, m := range natsSamples() {
+		for i, m := range natsSamples(c, version) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			ack, err := js.PublishMsg(ctx, toNATS("stomp.store."+subject(ch), m))
 			cancel()
@@ -74,7 +74,7 @@ func TestNativeStorePublisher(t *testing.T) {
 				t.Fatalf("message %d: %+v, %v, want it in STORE", i, ack, err)
 			}
 		}
-		for _, m := range natsSamples() { // A plain publish is stored too.
+		for _, m := range natsSamples(c, version) { // A plain publish is stored too.
 			if err := nc.PublishMsg(toNATS("stomp.store."+subject(ch), m)); err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +83,7 @@ func TestNativeStorePublisher(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := consumer.finish(t).of("message", "consumer")
-		wantSamples(t, got, append(natsSamples(), natsSamples()...), "/topic-store/"+ch)
+		wantSamples(t, got, append(natsSamples(c, version), natsSamples(c, version)...), "/topic-store/"+ch)
 	})
 }
 
@@ -94,7 +94,7 @@ func TestNativeStoreConsumer(t *testing.T) {
 	each(t, []string{"1.2"}, func(t *testing.T, c client, version string) {
 		_, js := native(t, srv)
 		ch := channel(t)
-		sent := append(natsSamples(), outgoing{Body: []byte("bare")})
+		sent := append(natsSamples(c, version), outgoing{Body: []byte("bare")})
 		c.start(t, srv, "publish", options{Version: version, Destination: "/topic-store/" + ch, Messages: sent}).finish(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 		defer cancel()

@@ -16,7 +16,7 @@ import (
 
 const (
 	killDestination = "/topic-store/kill/durable"
-	durableKills           = 4
+	durableKills    = 4
 	// attached is how many connections share the durable subscription.
 	attached = 3
 )

@@ -53,7 +53,7 @@ func newSocket(ws *websocket.Conn) *socket {
 }
 
 func (s *socket) receive() {
-	defer s.feed.Close() //nolint:errcheck // a pipe's close does not fail
+	defer s.feed.Close()
 	for {
 		kind, message, err := s.ws.Read(context.Background())
 		if err != nil {

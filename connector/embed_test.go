@@ -1,0 +1,516 @@
+package connector_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/natstomp/natstomp/bridge/broker"
+	"github.com/natstomp/natstomp/connector"
+	"github.com/natstomp/natstomp/test/stompclient"
+)
+
+// embedded is the configuration of a server without listeners, whose NATS keeps everything in memory.
+func embedded(t *testing.T) connector.Config {
+	t.Helper()
+	c := config(t.TempDir())
+	c.Listeners.TCP.Address = "off"
+	c.NATS.Embedded.Durability = broker.DurabilityMemory
+	c.Queues.RedeliveryDelay = 10 * time.Millisecond
+	return c
+}
+
+// server is started for the test, and stopped with it unless the test does that.
+func server(t *testing.T, c connector.Config) *connector.Server {
+	t.Helper()
+	s, err := connector.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if s.Ready() == nil {
+			shutdown(t, s)
+		}
+	})
+	return s
+}
+
+func shutdown(t *testing.T, s *connector.Server) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+}
+
+// stompClient is a client of s on a listener that the program brings.
+func stompClient(t *testing.T, s *connector.Server) *stompclient.Conn {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+		if err := <-served; !errors.Is(err, connector.ErrStopped) && !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	c, err := stompclient.Dial(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if _, err := c.Connect("1.2", "login", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// received collects what a listener gets.
+type received chan connector.Message
+
+func (r received) handle(_ context.Context, m connector.Message) error {
+	r <- m
+	return nil
+}
+
+func (r received) next(t *testing.T) connector.Message {
+	t.Helper()
+	select {
+	case m := <-r:
+		return m
+	case <-time.After(patience):
+		t.Fatal("no message came")
+		return connector.Message{}
+	}
+}
+
+func (r received) none(t *testing.T) {
+	t.Helper()
+	select {
+	case m := <-r:
+		t.Errorf("got %+v, which must not come", m)
+	case <-time.After(100 * time.Millisecond):
+	}
+}
+
+func subscribe(t *testing.T, s *connector.Server, destination string, headers map[string]string, handle connector.Handler) *connector.Subscription {
+	t.Helper()
+	l, err := s.Subscribe(t.Context(), destination, headers, handle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func publish(t *testing.T, s *connector.Server, destination string, headers map[string]string, body string) {
+	t.Helper()
+	if err := s.Publish(t.Context(), destination, headers, []byte(body)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestProgramAndClientOnOneTopic(t *testing.T) {
+	s := server(t, embedded(t))
+	c := stompClient(t, s)
+	if err := c.Send(stompclient.New("SUBSCRIBE", "id", "1", "destination", "/topic/a.b", "receipt", "r")); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := c.Read(patience); err != nil || f.Get("receipt-id") != "r" {
+		t.Fatalf("got %v, %v", f, err)
+	}
+	got := make(received, 10)
+	l := subscribe(t, s, "/topic/a/>", nil, got.handle)
+
+	odd := "line\nand:colon\\\r"
+	publish(t, s, "/topic/a/b", map[string]string{"odd": odd}, "from Go")
+	f, err := c.Read(patience)
+	if err != nil || string(f.Body) != "from Go" || f.Get("odd") != odd || f.Get("destination") != "/topic/a.b" {
+		t.Errorf("the client got %v, %v", f, err)
+	}
+	if m := got.next(t); string(m.Body) != "from Go" || m.Destination != "/topic/a/b" || len(m.Headers) != 1 || m.Headers["odd"] != odd {
+		t.Errorf("the program got %+v", m)
+	}
+	if err := c.Send(stompclient.New("SEND", "destination", "/topic/a/c").WithBody([]byte("from the client"))); err != nil {
+		t.Fatal(err)
+	}
+	if m := got.next(t); string(m.Body) != "from the client" || m.Destination != "/topic/a/c" {
+		t.Errorf("the program got %+v", m)
+	}
+	if err := l.Close(); err != nil || l.Err() != nil {
+		t.Errorf("Close: %v, Err: %v", err, l.Err())
+	}
+	publish(t, s, "/topic/a/b", nil, "")
+	got.none(t)
+	if err := l.Close(); err != nil {
+		t.Errorf("second Close: %v", err)
+	}
+}
+
+func TestQueueOfAProgram(t *testing.T) {
+	s := server(t, embedded(t))
+	var calls atomic.Int32
+	got := make(received, 10)
+	l := subscribe(t, s, "/queue/orders", nil, func(_ context.Context, m connector.Message) error {
+		got <- m
+		switch calls.Add(1) {
+		case 1:
+			return errors.New("not now")
+		case 2:
+			panic("nor now")
+		}
+		return nil
+	})
+	publish(t, s, "/queue/orders", map[string]string{"table": "7"}, "coffee")
+	for n := range 3 {
+		m := got.next(t)
+		if string(m.Body) != "coffee" || m.Headers["table"] != "7" {
+			t.Errorf("got %+v", m)
+		}
+		if want := map[bool]string{false: "", true: "true"}[n > 0]; m.Headers["redelivered"] != want {
+			t.Errorf("redelivered of delivery %d: got %q, want %q", n+1, m.Headers["redelivered"], want)
+		}
+		if want := fmt.Sprint(n + 1); m.Headers["x-delivery-count"] != want {
+			t.Errorf("x-delivery-count: got %s, want %s", m.Headers["x-delivery-count"], want)
+		}
+	}
+	got.none(t)
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStoredTopicOfAProgram replays, and goes on where a durable name was.
+func TestStoredTopicOfAProgram(t *testing.T) {
+	s := server(t, embedded(t))
+	for n := range 3 {
+		publish(t, s, "/topic-store/news", nil, fmt.Sprint(n))
+	}
+	got := make(received, 10)
+	all := subscribe(t, s, "/topic-store/news", map[string]string{"x-start": "first"}, got.handle)
+	for n := range 3 {
+		if m := got.next(t); string(m.Body) != fmt.Sprint(n) || m.Headers["x-seq"] != fmt.Sprint(n+1) {
+			t.Errorf("got %+v, want %d", m, n)
+		}
+	}
+	if err := all.Close(); err != nil {
+		t.Error(err)
+	}
+	durable := map[string]string{"durable-subscription-name": "reader", "x-start": "first"}
+	var calls atomic.Int32
+	first := subscribe(t, s, "/topic-store/news", durable, func(ctx context.Context, m connector.Message) error {
+		if calls.Add(1) == 2 {
+			return errors.New("not this one")
+		}
+		return got.handle(ctx, m)
+	})
+	if m := got.next(t); string(m.Body) != "0" {
+		t.Errorf("got %+v", m)
+	}
+	if m := got.next(t); string(m.Body) != "2" {
+		t.Errorf("got %+v", m)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	subscribe(t, s, "/topic-store/news", durable, got.handle)
+	if m := got.next(t); string(m.Body) != "1" || m.Headers["redelivered"] != "true" {
+		t.Errorf("got %+v", m)
+	}
+	got.none(t)
+}
+
+// TestCloseFinishesWhatIsHandled closes a listener in the middle of a message: that one is acknowledged, the next ones
+// are another consumer's at once.
+func TestCloseFinishesWhatIsHandled(t *testing.T) {
+	s := server(t, embedded(t))
+	for n := range 5 {
+		publish(t, s, "/queue/work", nil, fmt.Sprint(n))
+	}
+	begun, finish := make(chan struct{}), make(chan struct{})
+	var calls atomic.Int32
+	l := subscribe(t, s, "/queue/work", nil, func(context.Context, connector.Message) error {
+		calls.Add(1)
+		close(begun)
+		<-finish
+		return nil
+	})
+	<-begun
+	closed := make(chan error, 1)
+	go func() { closed <- l.Close() }()
+	select {
+	case err := <-closed:
+		t.Fatalf("Close returned while the handler ran: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(finish)
+	if err := <-closed; err != nil {
+		t.Fatal(err)
+	}
+	got := make(received, 10)
+	other := subscribe(t, s, "/queue/work", nil, got.handle)
+	for n := 1; n < 5; n++ {
+		if m := got.next(t); string(m.Body) != fmt.Sprint(n) {
+			t.Errorf("got %q, want %d", m.Body, n)
+		}
+	}
+	got.none(t)
+	if n := calls.Load(); n != 1 {
+		t.Errorf("the closed handler was called %d times, want once", n)
+	}
+	if err := other.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	s := server(t, embedded(t))
+	nothing := func(context.Context, connector.Message) error { return nil }
+	for _, tt := range []struct {
+		name string
+		do   func() error
+		want string
+		told bool // A *ClientError.
+	}{
+		{"destination", func() error { return s.Publish(t.Context(), "/topic//x", nil, nil) }, "/topic//x", true},
+		{"wildcard", func() error { return s.Publish(t.Context(), "/topic/*", nil, nil) }, "wildcard", true},
+		{"receipt", func() error { return s.Publish(t.Context(), "/topic/x", map[string]string{"receipt": "1"}, nil) }, "header receipt cannot be given", false},
+		{"NUL", func() error { return s.Publish(t.Context(), "/topic/x", map[string]string{"a": "\x00"}, nil) }, `header "a"`, false},
+		{"too large", func() error { return s.Publish(t.Context(), "/topic/x", nil, make([]byte, 5<<20)) }, "limits.body", true},
+		{"selector", func() error {
+			_, err := s.Subscribe(t.Context(), "/topic/x", map[string]string{"selector": "a=1"}, nothing)
+			return err
+		}, "selector", true},
+		{"id", func() error {
+			_, err := s.Subscribe(t.Context(), "/topic/x", map[string]string{"id": "a"}, nothing)
+			return err
+		}, "header id cannot be given", false},
+		{"queue wildcard", func() error {
+			_, err := s.Subscribe(t.Context(), "/queue/>", nil, nothing)
+			return err
+		}, "/queue/>", true},
+	} {
+		err := tt.do()
+		var told *connector.ClientError
+		if err == nil || !strings.Contains(err.Error(), tt.want) || errors.As(err, &told) != tt.told {
+			t.Errorf("%s: got %v, want %q", tt.name, err, tt.want)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Publish(ended, "/topic/x", nil, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("with an ended context: got %v", err)
+	}
+	if _, err := s.Subscribe(ended, "/topic/x", nil, nothing); !errors.Is(err, context.Canceled) {
+		t.Errorf("with an ended context: got %v", err)
+	}
+	publish(t, s, "/topic/x", nil, "and the server goes on")
+}
+
+func TestStopped(t *testing.T) {
+	s, err := connector.New(embedded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(when string) {
+		t.Helper()
+		if err := s.Publish(t.Context(), "/topic/x", nil, nil); !errors.Is(err, connector.ErrStopped) {
+			t.Errorf("Publish %s: got %v", when, err)
+		}
+		if _, err := s.Subscribe(t.Context(), "/topic/x", nil, nil); !errors.Is(err, connector.ErrStopped) {
+			t.Errorf("Subscribe %s: got %v", when, err)
+		}
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Serve(l); !errors.Is(err, connector.ErrStopped) {
+			t.Errorf("Serve %s: got %v", when, err)
+		}
+		if _, err := net.Dial("tcp", l.Addr().String()); err == nil {
+			t.Errorf("%s the listener is open", when)
+		}
+		if s.Ready() == nil {
+			t.Errorf("%s the server is ready", when)
+		}
+	}
+	check("before Start")
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, s, "/topic/x", nil, "")
+	shutdown(t, s)
+	check("after Shutdown")
+}
+
+// TestShutdownLetsHandlersFinish stops a server in the middle of a message.
+func TestShutdownLetsHandlersFinish(t *testing.T) {
+	c := embedded(t)
+	c.NATS.Embedded.Durability = broker.DurabilityOS
+	s := server(t, c)
+	publish(t, s, "/queue/work", nil, "first")
+	publish(t, s, "/queue/work", nil, "second")
+	begun, finish := make(chan struct{}), make(chan struct{})
+	l := subscribe(t, s, "/queue/work", nil, func(context.Context, connector.Message) error {
+		close(begun)
+		<-finish
+		return nil
+	})
+	<-begun
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); shutdown(t, s) }()
+	select {
+	case <-stopped:
+		t.Fatal("Shutdown did not wait for the handler")
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(finish)
+	<-stopped
+	<-l.Done()
+	if err := l.Err(); err != nil {
+		t.Errorf("Err: got %v", err)
+	}
+	again := server(t, c)
+	got := make(received, 10)
+	subscribe(t, again, "/queue/work", nil, got.handle)
+	if m := got.next(t); string(m.Body) != "second" {
+		t.Errorf("after the restart: got %q", m.Body)
+	}
+	got.none(t)
+}
+
+// TestShutdownCutsStuckHandlers does not wait for ever.
+func TestShutdownCutsStuckHandlers(t *testing.T) {
+	s := server(t, embedded(t))
+	begun := make(chan struct{})
+	l := subscribe(t, s, "/topic/x", nil, func(ctx context.Context, _ connector.Message) error {
+		close(begun)
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	publish(t, s, "/topic/x", nil, "")
+	<-begun
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Shutdown: got %v", err)
+	}
+	<-l.Done()
+	if err := l.Err(); !errors.Is(err, connector.ErrStopped) {
+		t.Errorf("Err: got %v", err)
+	}
+}
+
+// TestSlowHandler shows that a handler may take longer than a socket that does not read.
+func TestSlowHandler(t *testing.T) {
+	c := embedded(t)
+	c.Limits.WriteStall = 20 * time.Millisecond
+	s := server(t, c)
+	got := make(received, 100)
+	subscribe(t, s, "/topic/x", nil, func(ctx context.Context, m connector.Message) error {
+		if string(m.Body) == "0" {
+			time.Sleep(10 * c.Limits.WriteStall) // The time is what is tested.
+		}
+		return got.handle(ctx, m)
+	})
+	for n := range 100 {
+		publish(t, s, "/topic/x", nil, fmt.Sprint(n))
+	}
+	for n := range 100 {
+		if m := got.next(t); string(m.Body) != fmt.Sprint(n) {
+			t.Fatalf("got %q, want %d", m.Body, n)
+		}
+	}
+}
+
+// TestSlowConsumerIsTold overflows a listener of a topic.
+func TestSlowConsumerIsTold(t *testing.T) {
+	c := embedded(t)
+	c.Limits.Body, c.Limits.PendingBytes = 64<<10, 256<<10
+	s := server(t, c)
+	release := make(chan struct{})
+	l := subscribe(t, s, "/topic/x", nil, func(context.Context, connector.Message) error {
+		<-release
+		return nil
+	})
+	body := strings.Repeat("x", 60<<10)
+	for range 10 {
+		publish(t, s, "/topic/x", nil, body)
+	}
+	close(release)
+	<-l.Done()
+	var told *connector.ClientError
+	if err := l.Err(); !errors.As(err, &told) || told.Text != "slow consumer" {
+		t.Errorf("Err: got %v", err)
+	}
+	if err := l.Close(); !errors.As(err, &told) {
+		t.Errorf("Close: got %v", err)
+	}
+}
+
+// TestLocalSessionsTakeNoSlot publishes and subscribes while clients have all slots, also faster than clients may.
+func TestLocalSessionsTakeNoSlot(t *testing.T) {
+	c := embedded(t)
+	c.Limits.Connections, c.Limits.FramesPerSecond = 1, 2
+	s := server(t, c)
+	stompClient(t, s)
+	got := make(received, 100)
+	subscribe(t, s, "/topic/x", nil, got.handle)
+	for range 50 {
+		publish(t, s, "/topic/x", nil, "")
+	}
+	for range 50 {
+		got.next(t)
+	}
+}
+
+func TestPublishFromMany(t *testing.T) {
+	s := server(t, embedded(t))
+	var seen sync.Map
+	var count atomic.Int32
+	all := make(chan struct{})
+	const publishers, each = 32, 50
+	for range 3 {
+		subscribe(t, s, "/queue/many", nil, func(_ context.Context, m connector.Message) error {
+			if _, twice := seen.Swap(string(m.Body), true); twice {
+				t.Errorf("%s came twice", m.Body)
+			}
+			if count.Add(1) == publishers*each {
+				close(all)
+			}
+			return nil
+		})
+	}
+	var wg sync.WaitGroup
+	for p := range publishers {
+		wg.Go(func() {
+			for n := range each {
+				if err := s.Publish(t.Context(), "/queue/many", nil, fmt.Appendf(nil, "%d-%d", p, n)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	select {
+	case <-all:
+	case <-time.After(patience):
+		t.Errorf("got %d messages, want %d", count.Load(), publishers*each)
+	}
+}

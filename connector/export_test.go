@@ -1,0 +1,45 @@
+package connector
+
+import "net"
+
+// Admit serves a client on a connection of the test's own, such as one without any buffer.
+func (s *Server) Admit(nc net.Conn) { s.admit(nc) }
+
+// Sessions is how many sessions are not over. What one held is back in its queues when it is not counted any more.
+func (s *Server) Sessions() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
+}
+
+// TakeStarved says whether a pull found the limits of its connection used up since the last call.
+func (s *Server) TakeStarved() bool {
+	found := false
+	s.eachConn(func(c *conn) {
+		found = found || c.starved
+		c.starved = false
+	})
+	return found
+}
+
+// Held is the most messages, and the most octets of messages, that one session has taken from queues and not settled.
+func (s *Server) Held() (messages, octets int) {
+	s.eachConn(func(c *conn) {
+		messages, octets = max(messages, c.unacked), max(octets, c.held)
+	})
+	return messages, octets
+}
+
+// LateAcks is how many ACKs came for messages that were with somebody else already.
+func (s *Server) LateAcks() uint64 { return s.lateAcks.Load() }
+
+// eachConn calls f for every session, with its lock held.
+func (s *Server) eachConn(f func(*conn)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		c.mu.Lock()
+		f(c)
+		c.mu.Unlock()
+	}
+}

@@ -1,0 +1,54 @@
+package metrics
+
+// Sample is the state of a server at one moment. The keys of its maps are label values: they come from fixed lists.
+// Counts only grow from one Sample to the next.
+type Sample struct {
+	// Connections are those that are open.
+	Connections map[Kind]int
+	// Accepted counts connections since the start, by transport.
+	Accepted map[string]uint64
+	// Rejected counts those that were turned away, by reason.
+	Rejected map[string]uint64
+	// Received and Sent count frames, by command.
+	Received, Sent map[string]uint64
+	// OctetsReceived and OctetsSent are by transport, as STOMP has them: without TLS and WebSocket framing.
+	OctetsReceived, OctetsSent map[string]uint64
+	// Deliveries counts messages handed to connections, by pattern.
+	Deliveries map[string]uint64
+	// Subscriptions are those that are open, by pattern.
+	Subscriptions map[string]int
+	// PendingReceipts is the frames that wait for their effect on NATS.
+	PendingReceipts int
+	// PendingOctets wait to be written to sockets.
+	PendingOctets int
+	// Unacked is the messages that clients hold.
+	Unacked int
+	// SlowConsumers counts topic messages that a connection had no room for, by what was done: close or drop.
+	SlowConsumers map[string]uint64
+	// LateAcks counts ACKs of messages that had gone to somebody else meanwhile.
+	LateAcks uint64
+	// DroppedReplies counts answers that reached nobody, by reason.
+	DroppedReplies map[string]uint64
+	// Pulls counts the requests to JetStream for messages.
+	Pulls uint64
+	// Links are the connections to NATS, by role.
+	Links map[string]Link
+	// NATSServer is the version of the NATS server, empty while that is not known.
+	NATSServer string
+}
+
+// Kind is what connections are told apart by.
+type Kind struct {
+	// Transport is one of tcp, tls, ws, wss and local.
+	Transport string
+	// Version is the STOMP version, or none before CONNECTED.
+	Version string
+}
+
+// Link is a connection to NATS.
+type Link struct {
+	// Connected says that it is up.
+	Connected bool
+	// Reconnects counts how often it came back.
+	Reconnects uint64
+}

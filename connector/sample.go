@@ -1,0 +1,166 @@
+package connector
+
+import (
+	"errors"
+
+	"github.com/natstomp/natstomp/bridge"
+	"github.com/natstomp/natstomp/bridge/broker"
+	"github.com/natstomp/natstomp/connector/frame"
+	"github.com/natstomp/natstomp/connector/internal/metrics"
+	"github.com/natstomp/natstomp/router"
+)
+
+// rejection is why a socket got no session.
+type rejection uint8
+
+const (
+	rejectedLimit    rejection = iota // told so at the handshake
+	rejectedFlood                     // too many of those already: closed at once
+	rejectedStopping                  // closed at once
+	rejections
+)
+
+var rejectionNames = [rejections]string{"connection_limit", "connection_flood", "stopping"}
+
+// reasons are what ERROR frames are counted by.
+var reasons = []string{
+	"syntax", "limit", "destination", "request", "connection_limit", "slow_consumer", "queue_full", "queue_limit",
+	"stream_gone", "publish_timeout", "too_large", "nats_unavailable", "stopping", "internal",
+}
+
+// reasonOf is the one of reasons that a fault counts as.
+func reasonOf(err error) string {
+	for _, known := range []struct {
+		err    error
+		reason string
+	}{
+		{errConnectionLimit, "connection_limit"},
+		{errSlowConsumer, "slow_consumer"},
+		{errQueueFull, "queue_full"},
+		{errShutdown, "stopping"},
+		{bridge.ErrQueueFull, "queue_full"},
+		{bridge.ErrQueueLimit, "queue_limit"},
+		{bridge.ErrNoStream, "stream_gone"},
+		{bridge.ErrTimeout, "publish_timeout"},
+		{bridge.ErrTooLarge, "too_large"},
+		{broker.ErrNotReady, "nats_unavailable"},
+		{router.ErrDestination, "destination"},
+	} {
+		if errors.Is(err, known.err) {
+			return known.reason
+		}
+	}
+	var (
+		syntax *frame.SyntaxError
+		limit  *frame.LimitError
+	)
+	switch {
+	case errors.As(err, &syntax):
+		return "syntax"
+	case errors.As(err, &limit):
+		return "limit"
+	}
+	if _, known := clientError(err); known {
+		return "request"
+	}
+	return "internal"
+}
+
+// newMetrics makes the metrics of a server.
+func (s *Server) newMetrics() *metrics.Metrics {
+	return metrics.New(metrics.Config{
+		Version:    s.cfg.Version,
+		Sample:     s.sample,
+		Reasons:    reasons,
+		Patterns:   []string{router.Queues.String(), router.Store.String()},
+		Registerer: s.cfg.Registerer,
+	})
+}
+
+// sample sums up the server for a scrape.
+func (s *Server) sample() metrics.Sample {
+	m := metrics.Sample{
+		Connections:   make(map[metrics.Kind]int),
+		Accepted:      make(map[string]uint64),
+		Rejected:      make(map[string]uint64),
+		Subscriptions: make(map[string]int),
+		SlowConsumers: map[string]uint64{"close": 0, "drop": 0},
+		LateAcks:      s.lateAcks.Load(),
+		DroppedReplies: map[string]uint64{
+			"late": 0, "no_address": 0, "unsubscribed": s.lostReplies.Load(), "after_deadline": s.lateAnswers.Load(),
+		},
+		Links: make(map[string]metrics.Link),
+	}
+	m.SlowConsumers[s.cfg.Limits.SlowConsumer] = s.slowDrops.Load()
+	for via := range transports {
+		for _, version := range []string{noVersion, frame.V10.String(), frame.V11.String(), frame.V12.String()} {
+			m.Connections[metrics.Kind{Transport: via.String(), Version: version}] = 0
+		}
+	}
+	for p := 1; p < patterns; p++ {
+		m.Subscriptions[router.Pattern(p).String()] = 0
+	}
+	s.mu.Lock()
+	sums := s.past
+	for c := range s.conns {
+		c.sample(&m)
+		sums.add(&c.traffic, c.via)
+	}
+	for via, n := range s.accepted {
+		m.Accepted[transport(via).String()] = n
+	}
+	s.mu.Unlock()
+	for reason := range s.turnedAway {
+		m.Rejected[rejectionNames[reason]] = s.turnedAway[reason].Load()
+	}
+	sums.into(&m)
+	if s.live.Load() {
+		m.Pulls = s.bridge.Pulls()
+		m.DroppedReplies["late"], m.DroppedReplies["no_address"] = s.bridge.LateReplies(), s.bridge.Undeliverable()
+		m.NATSServer = s.broker.ServerVersion()
+		for _, l := range s.broker.Links() {
+			m.Links[l.Role] = metrics.Link{Connected: l.Connected, Reconnects: l.Reconnects}
+		}
+	}
+	return m
+}
+
+// noVersion is the version of a connection that has had no CONNECTED.
+const noVersion = "none"
+
+// sample adds a connection to m.
+func (c *conn) sample(m *metrics.Sample) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kind := metrics.Kind{Transport: c.via.String(), Version: noVersion}
+	if !c.shown.connectedAt.IsZero() {
+		kind.Version = c.version.String()
+	}
+	m.Connections[kind]++
+	for _, s := range c.subs {
+		m.Subscriptions[s.route.Pattern.String()]++
+	}
+	m.PendingReceipts += c.receipts.open()
+	m.PendingOctets += c.out.pending()
+	m.Unacked += c.unacked
+}
+
+// into gives the sums their names.
+func (s *sums) into(m *metrics.Sample) {
+	m.Received, m.Sent = make(map[string]uint64), make(map[string]uint64)
+	for c := range frame.Command(commands) {
+		if c < frame.Connected {
+			m.Received[c.String()] = s.received[c]
+		} else {
+			m.Sent[c.String()] = s.sent[c]
+		}
+	}
+	m.Deliveries = make(map[string]uint64)
+	for p := 1; p < patterns; p++ {
+		m.Deliveries[router.Pattern(p).String()] = s.delivered[p]
+	}
+	m.OctetsReceived, m.OctetsSent = make(map[string]uint64), make(map[string]uint64)
+	for via := range transports {
+		m.OctetsReceived[via.String()], m.OctetsSent[via.String()] = s.octetsIn[via], s.octetsOut[via]
+	}
+}

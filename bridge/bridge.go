@@ -99,6 +99,8 @@ type Bridge struct {
 	stop     chan struct{}
 	quit     chan struct{} // closed when nobody is to wait for NATS any more, at the latest with stop
 	quitOnce sync.Once
+	life     context.Context // ends with quit
+	endLife  context.CancelFunc
 	wg       sync.WaitGroup
 
 	mu      sync.Mutex
@@ -108,6 +110,7 @@ type Bridge struct {
 // New returns a Bridge that is not started.
 func New(cfg Config) *Bridge {
 	b := &Bridge{cfg: cfg, log: cfg.Logger, stop: make(chan struct{}), quit: make(chan struct{})}
+	b.life, b.endLife = context.WithCancel(context.Background())
 	b.data, b.control, b.wide = newFlusher(cfg.Data, cfg.PublishTimeout), newFlusher(cfg.Control, cfg.PublishTimeout), newFlusher(cfg.Wide, cfg.PublishTimeout)
 	b.pubs = newReplies(cfg.Data, cfg.PublishTimeout)
 	b.acks = newReplies(cfg.Control, cfg.PublishTimeout)
@@ -167,7 +170,7 @@ func (b *Bridge) Stop(ctx context.Context) map[string]uint64 {
 	if b.cfg.External == nil {
 		marks = b.queues.marks(ctx)
 	}
-	b.quitOnce.Do(func() { close(b.quit) })
+	b.endWaiting()
 	close(b.stop)
 	b.mu.Lock()
 	b.stopped = true
@@ -193,4 +196,17 @@ func (b *Bridge) launch(f func()) bool {
 	}
 	b.wg.Go(f)
 	return true
+}
+
+// within is a context that ends after a time, or when nobody is to wait for NATS any more.
+func (b *Bridge) within(d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(b.life, d)
+}
+
+// endWaiting closes quit.
+func (b *Bridge) endWaiting() {
+	b.quitOnce.Do(func() {
+		close(b.quit)
+		b.endLife()
+	})
 }

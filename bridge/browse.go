@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -78,7 +77,7 @@ func (s *Browse) bind(route router.Route) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+	ctx, cancel := s.b.within(apiTimeout)
 	defer cancel()
 	c, err := s.b.cfg.JS.Consumer(ctx, d.stream, d.name)
 	if err != nil {
@@ -172,7 +171,7 @@ func (s *Browse) show() error {
 }
 
 func (s *Browse) info() (*jetstream.StreamInfo, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+	ctx, cancel := s.b.within(apiTimeout)
 	defer cancel()
 	return s.b.info(ctx, s.stream)
 }

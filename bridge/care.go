@@ -133,7 +133,7 @@ func (b *Bridge) LinkUp(control bool) {
 
 // Abandon ends all waiting for NATS: what waits fails with ErrStopped. It is for a stop while NATS is away.
 func (b *Bridge) Abandon() {
-	b.quitOnce.Do(func() { close(b.quit) })
+	b.endWaiting()
 	for _, r := range []*replies{b.pubs, b.acks} {
 		r.expire(func(expiry) bool { return true }, ErrStopped)
 	}

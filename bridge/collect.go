@@ -99,7 +99,7 @@ func (qs *queues) begin(q *queue) bool {
 
 // visit deletes a queue if that may be.
 func (qs *queues) visit(q *queue) {
-	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+	ctx, cancel := qs.b.within(apiTimeout)
 	defer cancel()
 	err := qs.tryDelete(ctx, q)
 	if err != nil && !errors.Is(err, errKept) && !errors.Is(err, errNotIdle) {
@@ -335,7 +335,7 @@ func (qs *queues) passed(ctx context.Context, q *queue) error {
 // after that tries again (await).
 func (qs *queues) reopen(q *queue, config jetstream.StreamConfig) error {
 	for until := time.Now().Add(qs.b.cfg.PublishTimeout); ; {
-		ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+		ctx, cancel := qs.b.within(apiTimeout)
 		_, err := qs.b.cfg.JS.UpdateStream(ctx, config)
 		if err == nil {
 			err = qs.graves.fill(ctx, q.stream)
@@ -391,7 +391,7 @@ func (qs *queues) markAutoDelete(q *queue) error {
 	if err := qs.b.control.wait(leaveTimeout); err != nil { // The others see that this node uses the queue.
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+	ctx, cancel := qs.b.within(apiTimeout)
 	defer cancel()
 	for {
 		here, err := qs.await(ctx, q)

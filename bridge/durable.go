@@ -62,7 +62,7 @@ func (d *durable) verify() error {
 	if err := d.place.verify(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
+	ctx, cancel := b.within(checkTimeout)
 	defer cancel()
 	_, err := b.cfg.JS.Consumer(ctx, d.stream, d.name)
 	if !errors.Is(err, jetstream.ErrConsumerNotFound) {

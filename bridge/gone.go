@@ -204,7 +204,7 @@ var errReplaced = errors.New("the queue was deleted for not being used")
 // verify returns nil if the stream is there, gone's error if it is gone for good, errReplaced if natstomp has deleted it,
 // and any other if that is not known.
 func (p *place) verify() error {
-	ctx, cancel := context.WithTimeout(context.Background(), max(2*checkTimeout, p.b.cfg.PublishTimeout))
+	ctx, cancel := p.b.within(max(2*checkTimeout, p.b.cfg.PublishTimeout))
 	defer cancel()
 	if p.queue != nil {
 		here, err := p.b.queues.await(ctx, p.queue)
@@ -267,7 +267,7 @@ func (b *Bridge) info(ctx context.Context, stream string) (*jetstream.StreamInfo
 
 // audit looks whether all streams that this node knows are there, after a link has come back.
 func (b *Bridge) audit() {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*checkTimeout)
+	ctx, cancel := b.within(2 * checkTimeout)
 	defer cancel()
 	names := b.cfg.JS.StreamNames(ctx)
 	there := make(map[string]bool)

@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"context"
 	"sync/atomic"
 	"time"
 )
@@ -43,7 +42,7 @@ func (p *place) remark() {
 		defer p.wake()
 		defer p.checking.Store(false)
 		generation := p.b.markGeneration()
-		ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
+		ctx, cancel := p.b.within(checkTimeout)
 		defer cancel()
 		confirmed := p.lane.confirmed()
 		info, err := p.b.info(ctx, p.stream)

@@ -168,7 +168,7 @@ func (d *delays) settle(msgs []jetstream.Msg, err error) {
 
 // done takes a message off the stream and then its marker off the queue's: as long as the one is there the other must be.
 func (d *delays) done(m jetstream.Msg) {
-	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+	ctx, cancel := d.b.within(apiTimeout)
 	defer cancel()
 	if err := m.DoubleAck(ctx); err != nil {
 		d.after(m, err)

@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"context"
 	"errors"
 	"strconv"
 	"sync"
@@ -318,7 +317,7 @@ func (s *QueueSubscription) feed(back []Delivery) []Delivery {
 
 // deliveries is how many the consumer has made to everybody.
 func (s *QueueSubscription) deliveries() uint64 {
-	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
+	ctx, cancel := s.b.within(fetchTimeout)
 	defer cancel()
 	c, err := s.b.cfg.JS.Consumer(ctx, s.from.stream, s.from.name)
 	if err != nil {

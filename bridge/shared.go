@@ -172,11 +172,11 @@ func (b *Bridge) replicas() int {
 // with itself, up to the publish timeout.
 func (b *Bridge) persist(f func(context.Context) error) error {
 	if b.cfg.External == nil {
-		ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+		ctx, cancel := b.within(apiTimeout)
 		defer cancel()
 		return f(ctx)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), b.cfg.PublishTimeout)
+	ctx, cancel := b.within(b.cfg.PublishTimeout)
 	defer cancel()
 	for pause := retryLeast / 2; ; pause = min(2*pause, retryMost) {
 		err := b.attempt(ctx, f)

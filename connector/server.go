@@ -17,6 +17,7 @@ import (
 	"github.com/natstomp/natstomp/bridge/broker"
 	"github.com/natstomp/natstomp/connector/frame"
 	"github.com/natstomp/natstomp/connector/internal/metrics"
+	"github.com/natstomp/natstomp/connector/internal/pressure"
 	"github.com/natstomp/natstomp/router"
 )
 
@@ -42,11 +43,13 @@ type Server struct {
 	http   []*http.Server // of the listeners that speak HTTP
 
 	metrics *metrics.Metrics
+	memory  *pressure.Guard          // nil without memory_limit
 	stored  [patterns]*metrics.Timer // of SENDs that are stored, by pattern
 
 	live       atomic.Bool // started
 	stopping   atomic.Bool
 	lateAcks   atomic.Uint64             // ACKs of messages that were held too long
+	shedding   atomic.Uint64             // connections closed for memory_limit
 	slowDrops  atomic.Uint64             // topic messages not delivered for limits.pending_bytes
 	turnedAway [rejections]atomic.Uint64 // sockets that got no session
 
@@ -91,6 +94,7 @@ func New(cfg Config) (*Server, error) {
 		conns: make(map[*conn]struct{}), subscribed: make(map[*Subscription]struct{}),
 	}
 	s.metrics = s.newMetrics()
+	s.memory = s.newMemory()
 	for p := range s.stored {
 		s.stored[p] = s.metrics.Timer(router.Pattern(p).String())
 	}
@@ -113,6 +117,7 @@ func (s *Server) Start(ctx context.Context) error {
 		s.metrics.Unregister()
 		return err
 	}
+	s.watchMemory()
 	s.live.Store(true)
 	if err := s.listen(); err != nil {
 		return errors.Join(err, s.Shutdown(ctx))
@@ -224,6 +229,7 @@ func (s *Server) Status() Status {
 // the sessions that are left are cut; NATS is stopped in any case. It must follow a successful Start, once.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
+	s.memory.Stop()
 	s.closeListeners("tcp", "ws", served) // The admin listener stays, so that readiness can be asked.
 	s.haltPulls()                         // First, so that nothing given back goes to another session of this server.
 	s.bridge.Closing()

@@ -27,7 +27,8 @@ type Config struct {
 	Destinations Destinations `yaml:"destinations"`
 	// Limits guard memory and time.
 	Limits Limits `yaml:"limits"`
-	// MemoryLimit is the memory near which publishers are paused, at least 64MiB; 0 turns it off. Default 0.
+	// MemoryLimit is the memory near which publishers are paused and the longest queues to clients closed, at least 64MiB;
+	// 0 turns it off. Default 0.
 	MemoryLimit Size `yaml:"memory_limit"`
 	// Queues configures /queue.
 	Queues Queues `yaml:"queues"`

@@ -34,7 +34,7 @@ type conn struct {
 	work    sync.WaitGroup // work in the background, joined by the reader
 	wake    chan struct{}  // tells the writer that there is something to do
 	ended   chan struct{}  // closed when the session is over
-	read    deadlineReader
+	read    reader
 	stall   stallGuard
 	traffic traffic
 	began   time.Time
@@ -105,7 +105,13 @@ func newConn(s *Server, nc net.Conn, refused bool) *conn {
 		began:   time.Now(),
 	}
 	c.receipts.room.L = &c.mu
-	c.read = deadlineReader{conn: nc, octets: &c.traffic.octetsIn, until: c.began.Add(s.cfg.Limits.ConnectTimeout)}
+	c.read = reader{
+		conn: nc, octets: &c.traffic.octetsIn, until: c.began.Add(s.cfg.Limits.ConnectTimeout),
+		over: make(chan struct{}),
+	}
+	if c.via != viaLocal {
+		c.read.memory = s.memory
+	}
 	c.dec = frame.NewDecoder(&c.read, s.handshakeLimits())
 	return c
 }
@@ -137,6 +143,9 @@ func (c *conn) readLoop() (receipt string, err error) {
 		err := c.dec.Decode(&f)
 		if err == nil {
 			c.traffic.read(f.Command)
+			if !c.read.frame(f.Command) {
+				err = os.ErrDeadlineExceeded
+			}
 		}
 		switch {
 		case err == nil && c.failed.Load():
@@ -309,6 +318,7 @@ func (c *conn) abort() {
 	c.failed.Store(true)
 	c.mute()
 	c.mu.Unlock()
+	c.read.end()
 	c.cut()
 	c.kick()
 }
@@ -323,6 +333,7 @@ func (c *conn) silence() {
 	c.failed.Store(true)
 	c.mute()
 	c.mu.Unlock()
+	c.read.end()
 	c.stall.stop(c.net)
 	c.kick()
 }
@@ -420,52 +431,4 @@ func (c *conn) returnLost() {
 			c.log.Warn("returning messages failed; they come back after the ack wait", "channel", from.channel, "err", err)
 		}
 	}
-}
-
-// deadlineReader reads from the socket under the deadline that the session's state asks for.
-type deadlineReader struct {
-	conn    net.Conn
-	octets  *atomic.Uint64
-	until   time.Time     // owned by the reader: an absolute deadline, until CONNECT
-	silence time.Duration // owned by the reader: the longest silence, 0: none
-
-	mu      sync.Mutex
-	stopped bool // guarded by mu
-}
-
-// Read implements io.Reader.
-func (r *deadlineReader) Read(p []byte) (int, error) {
-	if err := r.arm(); err != nil {
-		return 0, err
-	}
-	n, err := r.conn.Read(p)
-	r.octets.Add(uint64(n))
-	return n, err
-}
-
-func (r *deadlineReader) arm() error {
-	deadline := r.until
-	if deadline.IsZero() && r.silence > 0 {
-		deadline = time.Now().Add(r.silence)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.stopped {
-		return os.ErrDeadlineExceeded
-	}
-	return r.conn.SetReadDeadline(deadline)
-}
-
-// interrupt ends the read that is under way and all further ones.
-func (r *deadlineReader) interrupt() {
-	r.mu.Lock()
-	r.stopped = true
-	_ = r.conn.SetReadDeadline(time.Unix(1, 0)) // Fails only on a closed socket.
-	r.mu.Unlock()
-}
-
-func (r *deadlineReader) interrupted() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.stopped
 }

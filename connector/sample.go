@@ -86,6 +86,8 @@ func (s *Server) sample() metrics.Sample {
 		Subscriptions: make(map[string]int),
 		SlowConsumers: map[string]uint64{"close": 0, "drop": 0},
 		LateAcks:      s.lateAcks.Load(),
+		MemoryPaused:  s.memory.Paused(),
+		Shed:          s.shedding.Load(),
 		DroppedReplies: map[string]uint64{
 			"late": 0, "no_address": 0, "unsubscribed": s.lostReplies.Load(), "after_deadline": s.lateAnswers.Load(),
 		},

@@ -17,6 +17,7 @@ import (
 	"github.com/natstomp/natstomp/bridge/broker"
 	"github.com/natstomp/natstomp/connector/frame"
 	"github.com/natstomp/natstomp/connector/internal/metrics"
+	"github.com/natstomp/natstomp/connector/internal/pressure"
 	"github.com/natstomp/natstomp/router"
 )
 
@@ -42,6 +43,7 @@ type Server struct {
 	http   []*http.Server // of the listeners that speak HTTP
 
 	metrics *metrics.Metrics
+	memory  *pressure.Guard          // nil without memory_limit
 	stored  [patterns]*metrics.Timer // of SENDs that are stored, by pattern
 
 	live       atomic.Bool // started
@@ -50,6 +52,7 @@ type Server struct {
 	maxBody    atomic.Int64              // limits.body, or less where NATS takes less
 	stop       chan struct{}             // closed by Shutdown
 	lateAcks   atomic.Uint64             // ACKs of messages that were held too long
+	shedding   atomic.Uint64             // connections closed for memory_limit
 	slowDrops  atomic.Uint64             // topic messages not delivered for limits.pending_bytes
 	turnedAway [rejections]atomic.Uint64 // sockets that got no session
 
@@ -95,6 +98,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.maxBody.Store(int64(cfg.Limits.Body))
 	s.metrics = s.newMetrics()
+	s.memory = s.newMemory()
 	for p := range s.stored {
 		s.stored[p] = s.metrics.Timer(router.Pattern(p).String())
 	}
@@ -117,6 +121,7 @@ func (s *Server) Start(ctx context.Context) error {
 		s.metrics.Unregister()
 		return err
 	}
+	s.watchMemory()
 	s.live.Store(true)
 	if err := s.listen(); err != nil {
 		return errors.Join(err, s.Shutdown(ctx))
@@ -222,6 +227,7 @@ func (s *Server) Status() Status {
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
 	close(s.stop)
+	s.memory.Stop()
 	s.closeListeners("tcp", "ws", served) // The admin listener stays, so that readiness can be asked.
 	defer s.giveUpNATS().Stop()
 	s.haltPulls() // First, so that nothing given back goes to another session of this server.

@@ -13,16 +13,6 @@ func (c Config) Unbuilt() (skip, fatal []string) {
 			skip = append(skip, fmt.Sprintf("listener %s %s is not built yet and is skipped", l.name, l.address))
 		}
 	}
-	for _, s := range []struct {
-		path string
-		set  bool
-	}{
-		{"memory_limit", c.MemoryLimit != 0},
-	} {
-		if s.set {
-			skip = append(skip, s.path+" is not built yet and has no effect")
-		}
-	}
 	for _, f := range []struct {
 		set  bool
 		text string

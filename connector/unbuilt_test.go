@@ -24,7 +24,6 @@ func TestUnbuilt(t *testing.T) {
 		{"wss", func(c *connector.Config) { c.Listeners.WSS.Address = "127.0.0.1:1" }, "listener wss 127.0.0.1:1 is not built yet", ""},
 		{"nothing", func(*connector.Config) {}, "", ""},
 		{"off", func(c *connector.Config) { c.Listeners.TLS.Address = "off" }, "", ""},
-		{"memory limit", func(c *connector.Config) { c.MemoryLimit = 1 << 30 }, "memory_limit is not built yet", ""},
 		{"users", func(c *connector.Config) { c.Auth.Mode = "users" }, "", "auth.mode users is not built yet"},
 		{"jwt", func(c *connector.Config) { c.Auth.Mode = "jwt" }, "", "auth.mode jwt is not built yet"},
 		{"policy", func(c *connector.Config) { c.Authz.Policy = "f" }, "", "authz.policy is not built yet"},

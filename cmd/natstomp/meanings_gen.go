@@ -92,7 +92,7 @@ var meanings = map[string]string{
 	"limits.write_stall":            "How long a socket may accept nothing before it is closed.",
 	"limits.frames_per_second":      "How many frames a connection may send per second; 0 sets no limit.",
 	"limits.publish_window":         "How many frames of a connection may wait for NATS at once; 1 keeps strict order.",
-	"memory_limit":                  "The memory near which publishers are paused, at least 64MiB; 0 turns it off.",
+	"memory_limit":                  "The memory near which publishers are paused and the longest queues to clients closed, at least 64MiB; 0 turns it off.",
 	"queues.ack_timeout":            "How long a live client may hold a message.",
 	"queues.max_deliveries":         "The delivery count from which a NACK is final.",
 	"queues.max_returns":            "The delivery count from which a return without NACK is final.",

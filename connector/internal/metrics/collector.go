@@ -28,6 +28,8 @@ var (
 	octetsPending   = desc("pending_bytes", "Octets that wait to be written to clients.")
 	unacked         = desc("unacked_messages", "Messages that clients hold without having acknowledged them.")
 	slowConsumers   = desc("slow_consumers_total", "Topic messages for which a connection had no room, by what was done.", "action")
+	memoryPaused    = desc("memory_paused", "1 while publishers wait because memory is near memory_limit.")
+	shed            = desc("memory_closed_total", "Connections that were closed with much to be written because memory was near memory_limit.")
 	lateAcks        = desc("late_acks_total", "ACKs of messages that had gone to somebody else meanwhile.")
 	droppedReplies  = desc("dropped_replies_total", "Answers that reached nobody, by reason.", "reason")
 	pulls           = desc("pulls_total", "Requests to JetStream for messages.")
@@ -38,7 +40,7 @@ var (
 
 var all = []*prometheus.Desc{
 	connections, accepted, rejected, framesReceived, framesSent, octetsReceived, octetsSent, deliveries, subscriptions,
-	receiptsPending, octetsPending, unacked, slowConsumers, lateAcks, droppedReplies, pulls, natsConnected, natsReconnects, buildInfo,
+	receiptsPending, octetsPending, unacked, slowConsumers, memoryPaused, shed, lateAcks, droppedReplies, pulls, natsConnected, natsReconnects, buildInfo,
 }
 
 // Describe implements prometheus.Collector.
@@ -79,16 +81,22 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(octetsPending, float64(s.PendingOctets))
 	gauge(unacked, float64(s.Unacked))
 	counters(slowConsumers, s.SlowConsumers)
+	gauge(memoryPaused, number(s.MemoryPaused))
+	counter(shed, s.Shed)
 	counter(lateAcks, s.LateAcks)
 	counters(droppedReplies, s.DroppedReplies)
 	counter(pulls, s.Pulls)
 	for role, link := range s.Links {
-		up := 0.0
-		if link.Connected {
-			up = 1
-		}
-		gauge(natsConnected, up, role)
+		gauge(natsConnected, number(link.Connected), role)
 		counter(natsReconnects, link.Reconnects, role)
 	}
 	gauge(buildInfo, 1, c.cfg.Version, c.goVersion, s.NATSServer)
+}
+
+// number is a truth as a gauge has it.
+func number(truth bool) float64 {
+	if truth {
+		return 1
+	}
+	return 0
 }

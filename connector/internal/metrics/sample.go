@@ -25,6 +25,10 @@ type Sample struct {
 	Unacked int
 	// SlowConsumers counts topic messages that a connection had no room for, by what was done: close or drop.
 	SlowConsumers map[string]uint64
+	// MemoryPaused says that publishers wait for memory.
+	MemoryPaused bool
+	// Shed counts the connections that were closed for memory.
+	Shed uint64
 	// LateAcks counts ACKs of messages that had gone to somebody else meanwhile.
 	LateAcks uint64
 	// DroppedReplies counts answers that reached nobody, by reason.

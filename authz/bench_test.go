@@ -8,7 +8,7 @@ import (
 	"github.com/natstomp/natstomp/authz"
 )
 
-// rulesFor returns a policy of n rules, ten for each role, with one denial among ten, as research/ecosystem.md has it.
+// rulesFor returns a policy of n rules, ten for each role, with one denial among ten.
 func rulesFor(n int) string {
 	var b strings.Builder
 	for i := range n {

@@ -22,7 +22,7 @@ type engine interface {
 	decide(r request, rows [][]string) (allowed bool, by int, err error)
 	// arrange puts rows into the order of a ranked effect: those for a member of a role, by the links, before those for
 	// the role. It works in rows.
-	arrange(rows, links [][]string) ([][]string, error)
+	arrange(rows, links [][]string) error
 }
 
 // casbinEngine keeps enforcers that are made of one model and idle. An enforcer takes one decision at a time, because
@@ -161,15 +161,14 @@ func (e *casbinEngine) decide(r request, rows [][]string) (allowed bool, by int,
 	return allowed, by, nil
 }
 
-func (e *casbinEngine) arrange(rows, links [][]string) ([][]string, error) {
+func (e *casbinEngine) arrange(rows, links [][]string) error {
 	m, err := model.NewModelFromString(e.model)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	m["p"]["p"].Policy = rows
 	if g := m["g"]["g"]; g != nil {
 		g.Policy = links
 	}
-	err = m.SortPoliciesBySubjectHierarchy()
-	return rows, err
+	return m.SortPoliciesBySubjectHierarchy()
 }

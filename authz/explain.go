@@ -83,9 +83,10 @@ func (p *compiled) why(r request, place int, x Explanation) (matched bool, reaso
 	switch {
 	case rule.Subject != anything && !r.subjects.has(rule.Subject):
 		return false, "is for " + rule.Subject
+	case rule.fits(r):
 	case rule.Resource != anything && rule.Resource != r.resource:
 		return false, "is about " + rule.Resource
-	case rule.Action != anything && rule.Action != r.action.String():
+	default:
 		return false, "is about " + rule.Action
 	}
 	return p.whyOther(r, place, x)
@@ -94,10 +95,10 @@ func (p *compiled) why(r request, place int, x Explanation) (matched bool, reaso
 // whyOther is why for what no field but the channel tells.
 func (p *compiled) whyOther(r request, place int, x Explanation) (matched bool, reason string) {
 	rule := &p.rules[place]
-	if !chanMatch(r.channel, p.rows[place][2], r.subjects.identity) {
+	if !rule.about(r.channel, r.subjects.identity) {
 		return false, mismatch(rule, r)
 	}
-	_, by, err := p.engine.decide(r, p.rows[place:place+1])
+	_, by, err := p.engine.decide(r, [][]string{rule.row()})
 	switch {
 	case err != nil || by < 0 && !p.plain:
 		return false, "is refused by the matcher of the model"
@@ -109,10 +110,9 @@ func (p *compiled) whyOther(r request, place int, x Explanation) (matched bool, 
 
 // mismatch says why the channels of a rule and a request do not fit.
 func mismatch(rule *Rule, r request) string {
-	named := slices.Contains(strings.Split(rule.Channel, "."), placeholder)
 	wild := slices.ContainsFunc(strings.Split(r.channel, "."), func(token string) bool { return token == "*" || token == ">" })
 	switch {
-	case named && !isToken(r.subjects.identity):
+	case rule.named() && !isToken(r.subjects.identity):
 		return fmt.Sprintf("needs an identity that is a single token for %s", placeholder)
 	case rule.Effect == deny && wild:
 		return fmt.Sprintf("has nothing in common with %s", r.channel)

@@ -31,10 +31,11 @@ func randomScene(r *rand.Rand) scene {
 	pick := func(list ...string) string { return list[r.IntN(len(list))] }
 	s := scene{identity: pick("al", "al", "b", "x.y", "x*", "")}
 	roles := []string{"role:1", "role:2", "role:3"}
-	for range 1 + r.IntN(6) {
+	for range 1 + r.IntN(12) {
 		s.rules = append(s.rules, authz.Rule{
-			Subject: pick("*", "al", "b", "x.y", "x*", roles[0], roles[1], roles[2]), Resource: pick("events", "events", "*", "queues"),
-			Channel: randomPattern(r, true), Action: pick("read", "read", "*", "write"), Effect: pick("allow", "allow", "deny"),
+			Subject:  pick("*", s.identity, s.identity, "al", "b", "x.y", roles[0], roles[1], roles[2]),
+			Resource: pick("events", "events", "events", "*", "queues"), Channel: randomPattern(r, true),
+			Action: pick("read", "read", "read", "*", "write"), Effect: pick("allow", "allow", "allow", "deny"),
 		})
 	}
 	for range r.IntN(3) {
@@ -45,7 +46,7 @@ func randomScene(r *rand.Rand) scene {
 	for range r.IntN(2) {
 		s.claims = append(s.claims, pick("1", "2", "3"))
 	}
-	s.rules = slices.DeleteFunc(s.rules, func(r authz.Rule) bool { return r.Subject == "x*" }) // Refused in a policy.
+	s.rules = slices.DeleteFunc(s.rules, func(r authz.Rule) bool { return r.Subject == "" || r.Subject == "x*" }) // No policy has them.
 	return s
 }
 

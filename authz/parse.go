@@ -17,7 +17,7 @@ const maxPolicy = 64 << 20
 // maxFaults bounds the faults that are kept of one policy.
 const maxFaults = 100
 
-// text is a policy that is being read.
+// text is a policy that is being read. Its rules and links refer to the text of the policy.
 type text struct {
 	roles  bool // The model has roles.
 	rules  []Rule
@@ -33,11 +33,12 @@ func parse(policy []byte, roles bool) *text {
 		t.fault(0, "has %d octets, the limit is %d", len(policy), maxPolicy)
 		return t
 	}
-	policy = bytes.TrimPrefix(policy, []byte("\ufeff")) // What some editors put at the head of a file.
+	whole := string(bytes.TrimPrefix(policy, []byte("\ufeff"))) // What some editors put at the head of a file.
+	t.rules = make([]Rule, 0, strings.Count(whole, "\n")+1)
 	n := 0
-	for line := range bytes.Lines(policy) {
+	for line := range strings.Lines(whole) {
 		n++
-		t.line(n, string(bytes.TrimSpace(line)))
+		t.line(n, strings.TrimSpace(line))
 	}
 	t.circles()
 	slices.SortStableFunc(t.faults, func(a, b Fault) int { return a.Line - b.Line })
@@ -67,47 +68,62 @@ func (t *text) line(n int, line string) {
 		t.fault(n, "is not valid UTF-8")
 		return
 	}
-	fields, err := split(line)
+	f, err := split(line)
 	if err != nil {
 		t.fault(n, "%v", err)
 		return
 	}
-	switch kind := fields[0]; kind {
+	switch kind := f.list[0]; kind {
 	case "p":
-		t.rule(n, fields[1:])
+		t.rule(n, f)
 	case "g":
-		t.link(n, fields[1:])
+		t.link(n, f)
 	default:
 		t.fault(n, "begins with %s: a line is a rule (p) or gives a role (g)", shown(kind))
 	}
 }
 
+// fields are those of a line; count may be more than the list holds.
+type fields struct {
+	list  [6]string
+	count int
+}
+
+func (f *fields) add(field string) {
+	if f.count < len(f.list) {
+		f.list[f.count] = field
+	}
+	f.count++
+}
+
 // split returns the fields of a line. Blanks around one that is not quoted are not part of it.
-func split(line string) ([]string, error) {
+func split(line string) (f fields, err error) {
 	if strings.IndexByte(line, '"') < 0 {
-		fields := strings.Split(line, ",")
-		for i, f := range fields {
-			fields[i] = strings.TrimSpace(f)
+		for field := range strings.SplitSeq(line, ",") {
+			f.add(strings.TrimSpace(field))
 		}
-		return fields, nil
+		return f, nil
 	}
 	r := csv.NewReader(strings.NewReader(line))
 	r.TrimLeadingSpace = true
-	fields, err := r.Read()
+	list, err := r.Read()
 	var bad *csv.ParseError
 	if errors.As(err, &bad) {
-		return nil, fmt.Errorf("is no CSV: %w in column %d", bad.Err, bad.Column)
+		return f, fmt.Errorf("is no CSV: %w in column %d", bad.Err, bad.Column)
 	}
-	return fields, err
+	for _, field := range list {
+		f.add(field)
+	}
+	return f, err
 }
 
 // rule reads what follows the p of a line.
-func (t *text) rule(n int, fields []string) {
-	if len(fields) != 5 {
-		t.fault(n, "a rule has 6 fields (p, subject, resource, channel, action, effect), this one has %d", len(fields)+1)
+func (t *text) rule(n int, f fields) {
+	if f.count != 6 {
+		t.fault(n, "a rule has 6 fields (p, subject, resource, channel, action, effect), this one has %d", f.count)
 		return
 	}
-	r := Rule{n, fields[0], fields[1], fields[2], fields[3], fields[4]}
+	r := Rule{n, f.list[1], f.list[2], f.list[3], f.list[4], f.list[5]}
 	before := len(t.faults) + t.more
 	if r.Subject != anything {
 		t.name(n, "subject", r.Subject)
@@ -118,7 +134,7 @@ func (t *text) rule(n int, fields []string) {
 	} else if err := checkPattern(r.Channel); err != nil {
 		t.fault(n, "channel %s %v", shown(r.Channel), err)
 	}
-	t.oneOf(n, "action", r.Action, []string{"read", "write"}, actionHints)
+	t.oneOf(n, "action", r.Action, actions, actionHints)
 	if r.Effect != allow && r.Effect != deny {
 		t.fault(n, "effect %s is not one of allow, deny", shown(r.Effect))
 	}
@@ -126,6 +142,8 @@ func (t *text) rule(n int, fields []string) {
 		t.rules = append(t.rules, r)
 	}
 }
+
+var actions = []string{"read", "write"}
 
 // Names that people write, with what is meant.
 var (
@@ -139,12 +157,7 @@ var (
 )
 
 func (t *text) oneOf(n int, field, value string, known []string, hints map[string]string) {
-	for _, k := range known {
-		if value == k {
-			return
-		}
-	}
-	if value == anything {
+	if value == anything || slices.Contains(known, value) {
 		return
 	}
 	reason := fmt.Sprintf("%s %s is not one of %s, *", field, shown(value), strings.Join(known, ", "))
@@ -157,16 +170,16 @@ func (t *text) oneOf(n int, field, value string, known []string, hints map[strin
 }
 
 // link reads what follows the g of a line.
-func (t *text) link(n int, fields []string) {
+func (t *text) link(n int, f fields) {
 	if !t.roles {
 		t.fault(n, "gives a role, and the model has none (role_definition)")
 		return
 	}
-	if len(fields) != 2 {
-		t.fault(n, "a role is given by 3 fields (g, member, role), here are %d", len(fields)+1)
+	if f.count != 3 {
+		t.fault(n, "a role is given by 3 fields (g, member, role), here are %d", f.count)
 		return
 	}
-	member, role := fields[0], fields[1]
+	member, role := f.list[1], f.list[2]
 	switch {
 	case member == anything:
 		t.fault(n, "gives a role to everybody: write rules for the subject * instead")

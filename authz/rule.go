@@ -66,6 +66,26 @@ func (r Rule) String() string {
 	return "p, " + strings.Join([]string{r.Subject, r.Resource, r.Channel, r.Action, r.Effect}, ", ")
 }
 
+// about reports whether the rule is about the channel; see match.
+func (r *Rule) about(channel, identity string) bool {
+	return match(r.Channel, channel, identity, r.Effect == deny)
+}
+
+// fits reports whether the rule is about the resource and the action.
+func (r *Rule) fits(q request) bool {
+	return (r.Resource == anything || r.Resource == q.resource) && (r.Action == anything || r.Action == q.action.String())
+}
+
+// named reports whether the rule has the placeholder.
+func (r *Rule) named() bool {
+	for token := range strings.SplitSeq(r.Channel, ".") {
+		if token == placeholder {
+			return true
+		}
+	}
+	return false
+}
+
 // row returns the rule as Casbin gets it.
 func (r *Rule) row() []string {
 	channel := r.Channel

@@ -3,6 +3,7 @@ package authz
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -62,7 +63,8 @@ func isToken(s string) bool {
 	return s != "" && len(s) <= maxChannel && !strings.ContainsAny(s, "./*>") && checkText(s) == nil
 }
 
-// isChannel reports whether a text is the channel of a SEND or a SUBSCRIBE as package router writes it.
+// isChannel reports whether a text is the channel of a SEND or a SUBSCRIBE as package router writes it. It does not
+// allocate.
 func isChannel(s string) bool {
 	if s == "" || len(s) > maxChannel || checkText(s) != nil {
 		return false
@@ -75,6 +77,26 @@ func isChannel(s string) bool {
 		}
 	}
 	return true
+}
+
+// CheckChannel says what is wrong with a channel that somebody wrote for Allowed or Explain; what package router returns
+// is always right.
+func CheckChannel(a Action, channel string) error {
+	if err := checkPattern(channel); err != nil {
+		return err
+	}
+	if a == Write && strings.ContainsAny(channel, "*>") {
+		return errors.New("has a wildcard, and only Read may")
+	}
+	return nil
+}
+
+// CheckResource says what is wrong with the name of a resource.
+func CheckResource(resource string) error {
+	if !slices.Contains(resources, resource) {
+		return fmt.Errorf("resource %s is not one of %s", shown(resource), strings.Join(resources, ", "))
+	}
+	return nil
 }
 
 // checkPattern refuses what can never be the channel of a rule, with what to write instead.

@@ -116,7 +116,7 @@ func (a *Authorizer) Load(origin string, text []byte) error {
 // Fail tells that a policy that should be taken in force could not be had; the one before stays.
 func (a *Authorizer) Fail(origin string, err error) {
 	a.mu.Lock()
-	a.refuse(fmt.Errorf("%s: %w", origin, err))
+	_ = a.refuse(fmt.Errorf("%s: %w", origin, err))
 	a.mu.Unlock()
 	a.tell()
 }

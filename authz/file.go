@@ -93,7 +93,7 @@ func (f *File) read() (text []byte, now seen, err error) {
 }
 
 func readFile(path string) ([]byte, error) {
-	file, err := os.Open(path) //nolint:gosec // The operator names it.
+	file, err := os.Open(path)
 	if err == nil {
 		defer func() { _ = file.Close() }()
 		var text []byte
@@ -129,7 +129,7 @@ func (f *File) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-w.Errors: // Something was missed, or nothing can be told: the tick is still there.
+		case _ = <-w.Errors: // Something was missed, or nothing can be told: the tick is still there.
 		case <-w.Events:
 			if since.IsZero() {
 				since = time.Now()

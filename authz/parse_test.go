@@ -70,7 +70,7 @@ func TestPolicyFaults(t *testing.T) {
 				t.Errorf("got %v, want %s", err, tt.want)
 			}
 			st := a.Status()
-			if st.Epoch != before.Epoch || st.Rules != 1 || st.Err != err || st.Failed.IsZero() || st.Refused != before.Refused+1 || st.Ready() {
+			if st.Epoch != before.Epoch || st.Rules != 1 || !errors.Is(st.Err, err) || st.Failed.IsZero() || st.Refused != before.Refused+1 || st.Ready() {
 				t.Errorf("got status %+v, want that of the policy before and the fault", st)
 			}
 			if !s.Allowed(authz.Read, "events", "a") || s.Allowed(authz.Write, "events", "a") {

@@ -209,7 +209,7 @@ func TestHook(t *testing.T) {
 	if st := told[0]; st.Epoch != 1 || st.Origin != "policy.csv" || st.Rules != 2 || st.Links != 1 || st.Loaded.IsZero() || !st.Ready() {
 		t.Errorf("got %+v, want the first policy", st)
 	}
-	if st := told[1]; st.Epoch != 1 || st.Origin != "policy.csv" || st.Err != bad || st.Refused != 1 || st.Ready() {
+	if st := told[1]; st.Epoch != 1 || st.Origin != "policy.csv" || !errors.Is(st.Err, bad) || st.Refused != 1 || st.Ready() {
 		t.Errorf("got %+v, want the first policy and %v", st, bad)
 	}
 	if st := told[2]; !errors.Is(st.Err, lost) || st.Err.Error() != "bucket: lost" || st.Refused != 2 {

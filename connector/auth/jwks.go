@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/MicahParks/keyfunc/v3"
 )
@@ -24,17 +25,17 @@ func parseJWKS(text []byte, symmetric bool) ([]key, error) {
 		return nil, fmt.Errorf("has %d keys, more than %d", len(set.Keys), maxKeys)
 	}
 	var keys []key
-	var left error
+	var left []string
 	for i, text := range set.Keys {
 		k, err := parseJWK(text, symmetric)
 		if err != nil {
-			left = errors.Join(left, fmt.Errorf("key %d %w", i+1, err))
+			left = append(left, fmt.Sprintf("key %d %v", i+1, err))
 			continue
 		}
 		keys = append(keys, k)
 	}
 	if len(keys) == 0 {
-		return nil, errors.Join(errors.New("has no key that can be used"), left)
+		return nil, errors.New(strings.Join(append([]string{"has no key that can be used"}, left...), "; "))
 	}
 	return keys, nil
 }

@@ -130,6 +130,40 @@ func TestJ19Rotation(t *testing.T) {
 	}
 }
 
+// TestFirstFetchIsWaitedFor, also for a token that names no key.
+func TestFirstFetchIsWaitedFor(t *testing.T) {
+	c := newClock()
+	key := signers()["ES256"]
+	i := newIssuer(t, nil)
+	let := make(chan struct{})
+	i.do(func(w http.ResponseWriter, _ *http.Request) {
+		<-let
+		_, _ = w.Write(jwks(t, jwk("a", "", key.key)))
+	})
+	s := service(t, i.config(t), c)
+	run(t, s)
+	var wg sync.WaitGroup
+	for _, kid := range []any{nil, "a"} {
+		text := token(t, c.Now(), key, values{"kid": kid}, nil)
+		wg.Go(func() {
+			if _, err := s.Authenticate(soon(t), auth.Credentials{Passcode: text}); err != nil {
+				t.Errorf("kid %v: got %v (%s)", kid, err, reason(err))
+			}
+		})
+	}
+	until(t, "fetch", func() bool { return i.asked.Load() == 1 })
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := s.Authenticate(ctx, auth.Credentials{Passcode: token(t, c.Now(), key, nil, nil)}); err == nil {
+		t.Error("let in without keys")
+	}
+	close(let)
+	wg.Wait()
+	if got := i.asked.Load(); got != 1 {
+		t.Errorf("the issuer was asked %d times, want 1", got)
+	}
+}
+
 // TestJ5UnknownKid: 1,000 tokens cause one fetch a minute, and no other request.
 func TestJ5UnknownKid(t *testing.T) {
 	c := newClock()

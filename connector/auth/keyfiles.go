@@ -23,7 +23,7 @@ func (t *tokens) reloadFiles() error {
 	var keys []key
 	var errs []error
 	if t.cfg.HMACSecret != nil {
-		if algorithm, secret := cutAlgorithm(t.cfg.HMACSecret()); secret != "" {
+		if algorithm, secret := CutAlgorithm(t.cfg.HMACSecret()); secret != "" {
 			k, err := bind(algorithm, []byte(secret))
 			if err != nil {
 				errs = append(errs, fmt.Errorf("hmac_secret %w", err))
@@ -35,7 +35,7 @@ func (t *tokens) reloadFiles() error {
 		text, err := file.read()
 		var found []key
 		if err == nil {
-			algorithm, _ := cutAlgorithm(t.cfg.PublicKeyFiles[i])
+			algorithm, _ := CutAlgorithm(t.cfg.PublicKeyFiles[i])
 			if found, err = parsePEM(algorithm, text); err != nil {
 				err = fmt.Errorf("%s: %w", file.path, err)
 			}

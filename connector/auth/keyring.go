@@ -137,17 +137,18 @@ func (k *keyring) run(ctx context.Context) {
 	}
 }
 
-// renew has the keys fetched because a token names one that is not there, and waits for it, or until ctx ends. It reports
-// whether it is worth looking again. Tokens cannot cause more than one attempt a minute together.
-func (k *keyring) renew(ctx context.Context) bool {
+// renew has the keys fetched where a token names one that is not there, and waits for it, or until ctx ends; for the first
+// attempt of all every token waits. It reports whether it is worth looking again. Tokens cannot cause more than one
+// attempt a minute together.
+func (k *keyring) renew(ctx context.Context, unknown bool) bool {
 	if k.url == nil {
 		return false
 	}
 	k.mu.Lock()
 	round := k.round
 	switch {
-	case k.fetching || !k.tried: // One is under way.
-	case k.now().Sub(k.asked) >= unknownInterval:
+	case !k.tried || unknown && k.fetching: // One is under way.
+	case unknown && k.now().Sub(k.asked) >= unknownInterval:
 		k.asked, k.fetching = k.now(), true // Who comes now waits with us.
 		select {
 		case k.wanted <- struct{}{}:

@@ -35,8 +35,9 @@ type key struct {
 	value     any    // as golang-jwt wants it
 }
 
-// cutAlgorithm splits "PS256:rest". The algorithm is empty where there is none before the colon.
-func cutAlgorithm(text string) (algorithm, rest string) {
+// CutAlgorithm splits "PS256:rest", as a key file or a secret may be written. The algorithm is empty where there is none
+// before the colon.
+func CutAlgorithm(text string) (algorithm, rest string) {
 	before, after, ok := strings.Cut(text, ":")
 	if _, known := algorithms[before]; ok && known {
 		return before, after

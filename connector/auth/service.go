@@ -104,6 +104,21 @@ func open(cfg Config, now func() time.Time) (*Service, error) {
 	return s, nil
 }
 
+// Check returns the faults that New would, and does nothing else.
+func Check(cfg Config) error {
+	switch cfg.Mode {
+	case ModeUsers:
+		_, err := readUsers(&watched{path: cfg.UsersFile})
+		return err
+	case ModeJWT:
+		_, err := openTokens(cfg.JWT, time.Now, slog.New(slog.DiscardHandler))
+		return err
+	case ModeNone:
+		return nil
+	}
+	return fmt.Errorf("there is no mode %q", cfg.Mode)
+}
+
 // Authenticate implements Authenticator. A passcode or a token that is shown must be right, whatever the certificate; the
 // certificate counts where there is neither.
 func (s *Service) Authenticate(ctx context.Context, c Credentials) (Identity, error) {

@@ -47,7 +47,7 @@ func openTokens(cfg JWT, now func() time.Time, log *slog.Logger) (*tokens, error
 	}
 	t := &tokens{cfg: cfg, parser: jwt.NewParser(options...), now: now}
 	for _, file := range cfg.PublicKeyFiles {
-		_, path := cutAlgorithm(file)
+		_, path := CutAlgorithm(file)
 		t.files = append(t.files, &watched{path: path})
 	}
 	err := t.reloadFiles()
@@ -91,7 +91,10 @@ func (t *tokens) verify(ctx context.Context, text string) (claims, error) {
 	}
 	known := t.keys()
 	claims, err := t.try(text, known, header)
-	if keyTrouble(err) && t.ring != nil && header.kid != nil && !knows(known, *header.kid) && t.ring.renew(ctx) {
+	if t.ring == nil || !keyTrouble(err) {
+		return claims, err
+	}
+	if unknown := header.kid != nil && !knows(known, *header.kid); t.ring.renew(ctx, unknown) {
 		return t.try(text, t.keys(), header)
 	}
 	return claims, err

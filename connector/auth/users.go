@@ -45,15 +45,19 @@ func openUsers(path string, now func() time.Time) (*users, error) {
 	return u, u.reload()
 }
 
+func readUsers(file *watched) (map[string]user, error) {
+	text, err := file.read()
+	if err != nil {
+		return nil, err
+	}
+	return parseUsers(file.path, text)
+}
+
 // reload reads the file again. After an error the users are those from before.
 func (u *users) reload() error {
-	text, err := u.file.read()
+	byName, err := readUsers(&u.file)
 	if err != nil {
-		return fmt.Errorf("users file: %w", err)
-	}
-	byName, err := parseUsers(text)
-	if err != nil {
-		return fmt.Errorf("users file %s: %w", u.file.path, err)
+		return err
 	}
 	cost := bcrypt.MinCost
 	for _, one := range byName {

@@ -23,8 +23,8 @@ func (u user) identity(name string) Identity {
 }
 
 // parseUsers reads a users file: lines of name:bcrypt hash:role,role, where roles may be left out; empty lines and lines
-// that begin with # are skipped. The error has a line for each fault and shows no hash.
-func parseUsers(text []byte) (map[string]user, error) {
+// that begin with # are skipped. The error has a line for each fault, with the file's name, and shows no hash.
+func parseUsers(file string, text []byte) (map[string]user, error) {
 	users := make(map[string]user)
 	lines := make(map[string]int)
 	var faults []error
@@ -38,13 +38,13 @@ func parseUsers(text []byte) (map[string]user, error) {
 			err = fmt.Errorf("names a user of line %d again", first)
 		}
 		if err != nil {
-			faults = append(faults, fmt.Errorf("line %d: %w", i+1, err))
+			faults = append(faults, fmt.Errorf("%s: line %d: %w", file, i+1, err))
 			continue
 		}
 		users[name], lines[name] = u, i+1
 	}
 	if len(users) == 0 && len(faults) == 0 {
-		faults = append(faults, errors.New("line 1: there is no user"))
+		faults = append(faults, fmt.Errorf("%s: line 1: there is no user", file))
 	}
 	return users, errors.Join(faults...)
 }

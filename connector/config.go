@@ -114,9 +114,10 @@ type Auth struct {
 
 // JWT configures auth.mode jwt.
 type JWT struct {
-	// HMACSecret is the key of tokens signed with HS256, HS384 or HS512; at least 32 octets.
+	// HMACSecret is the key of tokens signed with HS256, at least 32 octets; behind HS384: or HS512: that of such tokens.
 	HMACSecret Secret `yaml:"hmac_secret"`
-	// PublicKeyFiles are the paths of PEM files with the keys of tokens signed with RS, PS, ES or EdDSA.
+	// PublicKeyFiles are the paths of PEM files with public keys or certificates. Each key is good for one algorithm: RS256,
+	// ES256, ES384, ES512 or EdDSA by its kind, or another that stands before the path, as in PS256:/etc/natstomp/key.pem.
 	PublicKeyFiles []string `yaml:"public_key_files"`
 	// JWKS is the path or the https URL of a JSON Web Key Set.
 	JWKS string `yaml:"jwks"`
@@ -130,8 +131,12 @@ type JWT struct {
 	MaxTokenLifetime time.Duration `yaml:"max_token_lifetime"`
 	// ClientIDClaims are the claims that may name the client; the first one present does. Default ClientID, client_id, sub.
 	ClientIDClaims []string `yaml:"client_id_claims"`
-	// RolesClaim is the claim that lists the client's roles; empty for none. Default roles.
+	// RolesClaim is the claim that lists the client's roles, or the path to it, such as realm_access.roles; empty for none.
+	// Default roles.
 	RolesClaim string `yaml:"roles_claim"`
+	// Cookie is the cookie that may hold the token in a WebSocket handshake; empty for none. It needs lists of origins that
+	// do not let everybody in.
+	Cookie string `yaml:"cookie"`
 }
 
 // Authz names the Casbin files. No policy: everything is allowed in auth.mode none, nothing otherwise.

@@ -54,6 +54,7 @@ func (c Config) Validate() error {
 	v := &validation{}
 	v.listeners(c)
 	v.auth(c.Auth)
+	v.cookie(c)
 	v.nats(c)
 	v.authz(c.Authz)
 	v.destinations(c)

@@ -3,6 +3,7 @@ package connector
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -29,6 +30,22 @@ func (v *validation) auth(a Auth) {
 	each(v, "auth.jwt.client_id_claims", j.ClientIDClaims, itself, func(at, claim string) {
 		v.required(at, claim, "name a claim")
 	})
+}
+
+// cookie checks the cookie that may hold a token: a browser sends it with every page's WebSocket, so that an origin list
+// that lets every page in would let every page act for the user.
+func (v *validation) cookie(c Config) {
+	const path = "auth.jwt.cookie"
+	name := c.Auth.JWT.Cookie
+	switch {
+	case name == "":
+	case c.Auth.Mode != "jwt":
+		v.faultQuoted(path, name, "is not used with auth.mode "+c.Auth.Mode, "set auth.mode: jwt, or remove it")
+	case strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r) }):
+		v.faultQuoted(path, name, "is no name of a cookie", "")
+	case slices.Contains(c.Listeners.WS.Origins, "*") || slices.Contains(c.Listeners.WSS.Origins, "*"):
+		v.faultQuoted(path, name, "would let every web page act for the user: an origin list has *", "list the origins of your own pages")
+	}
 }
 
 // modeKeys checks that the keys of the chosen mode are there, and that none of another mode is: a users file beside

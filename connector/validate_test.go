@@ -100,6 +100,12 @@ func authFaults() []badValue {
 		{"JWKS no URL", func(c *connector.Config) { jwt(c).JWKS = "https://%zz" }, bad("auth.jwt.jwks")},
 		{"leeway", func(c *connector.Config) { jwt(c).Leeway = -1 }, bad("auth.jwt.leeway")},
 		{"lifetime", func(c *connector.Config) { jwt(c).MaxTokenLifetime = -time.Hour }, bad("auth.jwt.max_token_lifetime")},
+		{"cookie", func(c *connector.Config) { jwt(c).Cookie = "a b" }, bad("auth.jwt.cookie")},
+		{"cookie of another mode", func(c *connector.Config) { c.Auth.JWT.Cookie = "token" }, bad("auth.jwt.cookie")},
+		{"cookie for every page", func(c *connector.Config) {
+			jwt(c).Cookie = "token"
+			c.Listeners.WS.Origins = []string{"*"}
+		}, bad("auth.jwt.cookie")},
 		{"no claims", func(c *connector.Config) { jwt(c).ClientIDClaims = nil }, bad("auth.jwt.client_id_claims")},
 		{"claims", func(c *connector.Config) { jwt(c).ClientIDClaims = []string{"", "sub", "sub"} }, bad("auth.jwt.client_id_claims[0]", "auth.jwt.client_id_claims[2]")},
 		{"model without policy", func(c *connector.Config) { c.Authz.Model = "m" }, bad("authz.model")},

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/natstomp/natstomp/connector"
+	"github.com/natstomp/natstomp/connector/auth"
 )
 
 // loaded is a configuration that may be served.
@@ -31,6 +32,7 @@ type loader struct {
 	environ []string       // "NAME=value", as os.Environ has them.
 	search  []string       // Files to look for when none is named.
 	flags   *pflag.FlagSet // Made by addSettingFlags.
+	offline bool           // The command serves nothing, so what is not built is no fault.
 
 	keys     []key
 	layers   *koanf.Koanf
@@ -155,7 +157,11 @@ func (l *loader) check(config connector.Config) (skipped []string) {
 	}
 	l.checkListeners(config)
 	l.checkFiles(config)
+	l.checkAuth(config)
 	skipped, fatal := config.Unbuilt()
+	if l.offline {
+		fatal = nil
+	}
 	for _, text := range fatal {
 		path, reason, _ := strings.Cut(text, " ")
 		l.fault(l.sourceOf(path), path, "", reason, "")
@@ -189,9 +195,27 @@ func (l *loader) checkFiles(config connector.Config) {
 			if name == "" || !namesFile(k, name) {
 				continue
 			}
+			if k.path == "auth.jwt.public_key_files" {
+				_, name = auth.CutAlgorithm(name)
+			}
 			if reason := cannotRead(name); reason != "" {
 				l.fault(l.sourceOf(k.path), k.path, quoted(name, false), "cannot be read: "+reason, "")
 			}
+		}
+	}
+}
+
+// checkAuth reads the files of auth, if nothing else is wrong there.
+func (l *loader) checkAuth(config connector.Config) {
+	for _, f := range l.faults {
+		if inside(f.Path, "auth") {
+			return
+		}
+	}
+	path := map[string]string{"users": "auth.users_file", "jwt": "auth.jwt"}[config.Auth.Mode]
+	if err := auth.Check(config.AuthConfig()); err != nil {
+		for reason := range strings.SplitSeq(err.Error(), "\n") {
+			l.fault(l.sourceOf(path), path, "", reason, "")
 		}
 	}
 }

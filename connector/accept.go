@@ -27,13 +27,13 @@ func (s *Server) accept(l net.Listener) {
 			time.Sleep(acceptPause)
 			continue
 		}
-		s.admit(nc)
+		s.admit(nc, proof{})
 	}
 }
 
 // admit starts the session of a new socket. The slot below limits.connections is taken here; who gets none is told so
 // at the handshake.
-func (s *Server) admit(nc net.Conn) {
+func (s *Server) admit(nc net.Conn, shown proof) {
 	raw := nc
 	if over, ok := nc.(interface{ NetConn() net.Conn }); ok {
 		raw = over.NetConn()
@@ -44,7 +44,7 @@ func (s *Server) admit(nc net.Conn) {
 		})
 	}
 	s.mu.Lock()
-	c, why := s.enter(nc)
+	c, why := s.enter(nc, shown)
 	s.mu.Unlock()
 	if c == nil {
 		s.turnedAway[why].Add(1)
@@ -58,7 +58,7 @@ func (s *Server) admit(nc net.Conn) {
 }
 
 // enter makes the session of a new socket and gives it a slot, or tells why there is none for it. s.mu is held.
-func (s *Server) enter(nc net.Conn) (*conn, rejection) {
+func (s *Server) enter(nc net.Conn, shown proof) (*conn, rejection) {
 	local := transportOf(nc) == viaLocal // Needs no slot.
 	limit := s.cfg.Limits.Connections
 	refused := !local && limit > 0 && s.taken >= limit
@@ -68,7 +68,7 @@ func (s *Server) enter(nc net.Conn) (*conn, rejection) {
 	case refused && len(s.conns)-s.taken-s.locals >= refusedRoom:
 		return nil, rejectedFlood
 	}
-	c := newConn(s, nc, refused)
+	c := newConn(s, nc, shown, refused)
 	s.conns[c] = struct{}{}
 	s.accepted[c.via]++
 	switch {

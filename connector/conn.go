@@ -12,7 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/natstomp/natstomp/authz"
 	"github.com/natstomp/natstomp/bridge"
+	"github.com/natstomp/natstomp/connector/auth"
 	"github.com/natstomp/natstomp/connector/frame"
 	"github.com/natstomp/natstomp/router"
 )
@@ -29,6 +31,7 @@ type conn struct {
 	id      string // names the connection to operators
 	name    string // unguessable; names the connection on NATS for no-local
 	log     *slog.Logger
+	audit   *slog.Logger
 	refused bool // above limits.connections: the handshake is answered with an ERROR
 	writer  sync.WaitGroup
 	work    sync.WaitGroup // work in the background, joined by the reader
@@ -43,7 +46,8 @@ type conn struct {
 	dec       *frame.Decoder
 	connected bool
 	session   string
-	identity  string                   // whose durable subscriptions these are
+	identity  string                   // whose durable subscriptions and x-dedup-ids these are; the name in who
+	proof     proof                    // until CONNECT
 	subs      map[string]*subscription // by id, or by destination for a 1.0 client without ids
 	byIndex   map[uint32]*subscription
 	gone      map[uint32]uint64 // ended subscriptions: the newest message of each
@@ -64,11 +68,15 @@ type conn struct {
 	version frame.Version
 	beat    time.Duration // the writer's effective heart-beat interval, 0: none
 
+	rights atomic.Pointer[authz.Session] // nil: everything is allowed
+
 	queueSubs atomic.Int32 // queue subscriptions, to save a lock where there are none
 	failed    atomic.Bool  // an ERROR is in the outbox, or the socket is gone; set with mu held
 
 	mu       sync.Mutex
 	shown    identity                   // guarded by mu
+	who      auth.Identity              // guarded by mu
+	expiry   *time.Timer                // guarded by mu; ends the session, nil: nothing does
 	out      outbox                     // guarded by mu
 	receipts receipts                   // guarded by mu
 	fault    error                      // guarded by mu; what the ERROR tells
@@ -84,7 +92,7 @@ type conn struct {
 	starved bool // guarded by mu; a pull waits for room in the connection's limits
 }
 
-func newConn(s *Server, nc net.Conn, refused bool) *conn {
+func newConn(s *Server, nc net.Conn, shown proof, refused bool) *conn {
 	c := &conn{
 		srv:     s,
 		net:     nc,
@@ -92,6 +100,8 @@ func newConn(s *Server, nc net.Conn, refused bool) *conn {
 		id:      randomHex()[:16],
 		name:    randomHex(),
 		log:     s.log.With("remote", nc.RemoteAddr().String()),
+		audit:   s.audit.With("remote", nc.RemoteAddr().String()),
+		proof:   shown,
 		refused: refused,
 		wake:    make(chan struct{}, 1),
 		ended:   make(chan struct{}),
@@ -170,7 +180,7 @@ func (c *conn) explain(err error) error {
 	case c.read.interrupted():
 		return errShutdown
 	case c.connected:
-		c.log.Info("client.timeout", "session", c.session)
+		c.audit.Info("client.timeout", "session", c.session)
 		return errTimeout
 	case c.read.octets.Load() == 0:
 		return errTimeout // A probe of the port.
@@ -194,6 +204,11 @@ func (c *conn) finish(receipt string, cause error) {
 	if end, ok := c.net.(*localEnd); ok {
 		end.deafen()
 	}
+	c.mu.Lock()
+	if c.expiry != nil {
+		c.expiry.Stop()
+	}
+	c.mu.Unlock()
 	for _, s := range c.subs {
 		s.close()
 	}

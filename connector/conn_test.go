@@ -25,10 +25,11 @@ func session(t *testing.T) (*conn, net.Conn) {
 		t.Fatal(err)
 	}
 	s := &Server{cfg: DefaultConfig(), log: slog.New(slog.DiscardHandler), router: r, conns: map[*conn]struct{}{}}
+	s.audit = s.log
 	s.metrics = s.newMetrics()
 	ours, theirs := net.Pipe()
 	t.Cleanup(func() { _ = theirs.Close() }) // It may be closed already.
-	return newConn(s, ours, false), theirs
+	return newConn(s, ours, proof{}, false), theirs
 }
 
 // run serves c until the test has read everything from its peer.
@@ -184,16 +185,6 @@ func TestErrorTexts(t *testing.T) {
 	long := errorFrame(frame.V12, true, refuse("a\r\nb\x00\x1b[31m\u2028%s", strings.Repeat("x", 10_000)), "r\n1")
 	if n := strings.Count(string(long), "\x00"); n != 1 || len(long) > 1_500 || strings.Contains(string(long), "\x1b") {
 		t.Errorf("not one clean frame of bounded size: %q", long)
-	}
-}
-
-func TestSessionNames(t *testing.T) {
-	if got, want := sessionName("bob@example.com ü"), "bob_example_com__"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	a, b := sessionName(""), sessionName("")
-	if len(a) != len("stomp-")+32 || !strings.HasPrefix(a, "stomp-") || a == b {
-		t.Errorf("got %q and %q", a, b)
 	}
 }
 

@@ -2,7 +2,6 @@ package connector
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/natstomp/natstomp/connector/frame"
@@ -28,9 +27,10 @@ func (c *conn) connect(f *frame.Frame) error {
 	if c.refused {
 		return errConnectionLimit
 	}
+	if err := c.login(f); err != nil {
+		return err
+	}
 	login, _ := f.Lookup("login")
-	c.session = sessionName(string(login))
-	c.identity = identityOf(f)
 	wish, _ := f.Lookup("heart-beat")
 	c.open(version, frame.ParseHeartbeat(string(wish)), string(login))
 	return nil
@@ -51,6 +51,7 @@ func (c *conn) open(version frame.Version, wish frame.Heartbeat, login string) {
 	}
 	c.connected = true
 	c.mu.Lock()
+	c.session, c.identity = c.who.Session(), c.who.Name
 	c.version, c.beat = version, beat
 	c.shown = identity{session: c.session, login: printable(login), connectedAt: time.Now()}
 	c.out.fresh.count(frame.Connected)
@@ -66,7 +67,7 @@ func (c *conn) open(version frame.Version, wish frame.Heartbeat, login string) {
 	c.out.keep(append(b, "\n\n\x00\n"...))
 	c.mu.Unlock()
 	c.kick()
-	c.log.Debug("client.connected", "session", c.session, "version", version.String())
+	c.audit.Info("client.connected", "session", c.session, "version", version.String(), "transport", c.via.String())
 }
 
 // effective is the interval of one direction.
@@ -75,21 +76,4 @@ func effective(client int, server time.Duration) time.Duration {
 		return 0
 	}
 	return max(time.Duration(client)*time.Millisecond, server)
-}
-
-// sessionName is the printable form of a login, or a random one without (DESIGN section 6). Nothing is keyed by it.
-func sessionName(login string) string {
-	if login == "" {
-		return "stomp-" + randomHex()
-	}
-	const most = 256
-	if len(login) > most {
-		login = login[:most]
-	}
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
-			return r
-		}
-		return '_'
-	}, login)
 }

@@ -56,6 +56,9 @@ func (c *conn) deleteDurable(f *frame.Frame, s *subscription, id bridge.DurableI
 		if route.Pattern != router.Store {
 			return refuse("destination %q has no durable subscriptions", printable(string(destination)))
 		}
+		if err := c.mayRead(&route, destination); err != nil {
+			return err
+		}
 	}
 	if s != nil {
 		if s.durable != id {

@@ -20,6 +20,8 @@ type ClientError struct {
 	Text string
 	// headers are further headers of the ERROR frame.
 	headers []frame.Header
+	// reason is what the metrics count it as; empty for request.
+	reason string
 }
 
 // Error returns the text.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/natstomp/natstomp/connector/auth"
 	"github.com/natstomp/natstomp/connector/internal/admin"
 	"github.com/natstomp/natstomp/connector/listen"
 )
@@ -91,7 +92,11 @@ func (s *Server) WebSocket() http.Handler {
 			s.log.Info("websocket handshake refused", "remote", r.RemoteAddr, "err", printable(err.Error()))
 			return
 		}
-		s.admit(nc)
+		shown := proof{token: auth.Bearer(r, s.cfg.Auth.JWT.Cookie)}
+		if r.TLS != nil {
+			shown.certificate = verified(*r.TLS)
+		}
+		s.admit(nc, shown)
 	})
 }
 

@@ -130,7 +130,7 @@ func (s *Server) Ready() error {
 	if gone := s.bridge.Gone(); len(gone) > 0 {
 		return errors.New(strings.Join(gone, "; "))
 	}
-	return nil
+	return s.settingsFault()
 }
 
 // available returns nil when sessions can be opened, else why not.
@@ -144,6 +144,8 @@ func (s *Server) available() error {
 		return s.broker.Ready()
 	case !s.joined.Load():
 		return fmt.Errorf("%w: its queues were not found yet", broker.ErrNotReady)
+	case s.cfg.Authz.KV && s.rights.Status().Epoch == 0:
+		return errNoPolicy
 	}
 	return nil
 }

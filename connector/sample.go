@@ -5,6 +5,7 @@ import (
 
 	"github.com/natstomp/natstomp/bridge"
 	"github.com/natstomp/natstomp/bridge/broker"
+	"github.com/natstomp/natstomp/connector/auth"
 	"github.com/natstomp/natstomp/connector/frame"
 	"github.com/natstomp/natstomp/connector/internal/metrics"
 	"github.com/natstomp/natstomp/router"
@@ -24,8 +25,14 @@ var rejectionNames = [rejections]string{"connection_limit", "connection_flood", 
 
 // reasons are what ERROR frames are counted by.
 var reasons = []string{
-	"syntax", "limit", "destination", "request", "connection_limit", "slow_consumer", "queue_full", "queue_limit",
+	"syntax", "limit", "destination", "request", "authentication", "denied", "expired", "connection_limit", "slow_consumer", "queue_full", "queue_limit",
 	"stream_gone", "publish_timeout", "too_large", "nats_unavailable", "stopping", "internal",
+}
+
+// loginCodes are what refused logins are counted by.
+var loginCodes = []string{
+	auth.CodePasscode, auth.CodeNoToken, auth.CodeMalformed, auth.CodeKey, auth.CodeSignature, auth.CodeExpired, auth.CodeEarly,
+	auth.CodeClaims, auth.CodeIdentity, auth.CodeUnavailable,
 }
 
 // reasonOf is the one of reasons that a fault counts as.
@@ -51,10 +58,13 @@ func reasonOf(err error) string {
 		}
 	}
 	var (
+		client *ClientError
 		syntax *frame.SyntaxError
 		limit  *frame.LimitError
 	)
 	switch {
+	case errors.As(err, &client) && client.reason != "":
+		return client.reason
 	case errors.As(err, &syntax):
 		return "syntax"
 	case errors.As(err, &limit):
@@ -72,6 +82,7 @@ func (s *Server) newMetrics() *metrics.Metrics {
 		Version:    s.cfg.Version,
 		Sample:     s.sample,
 		Reasons:    reasons,
+		Logins:     loginCodes,
 		Patterns:   []string{router.Queues.String(), router.Store.String()},
 		Registerer: s.cfg.Registerer,
 	})
@@ -115,6 +126,11 @@ func (s *Server) sample() metrics.Sample {
 	for reason := range s.turnedAway {
 		m.Rejected[rejectionNames[reason]] = s.turnedAway[reason].Load()
 	}
+	if s.rights != nil {
+		st := s.rights.Status()
+		m.Policy = metrics.Policy{Epoch: st.Epoch, Refused: st.Refused, Rules: st.Rules}
+	}
+	m.SettingsRefused = s.settingsFault() != nil
 	sums.into(&m)
 	if s.live.Load() {
 		m.Pulls = s.bridge.Pulls()

@@ -38,6 +38,9 @@ var (
 
 // send is SEND. Its RECEIPT means what DESIGN section 1 promises for the pattern.
 func (c *conn) send(f *frame.Frame) error {
+	if to, _ := f.Lookup("destination"); string(to) == refreshDestination {
+		return c.refresh(f)
+	}
 	route, err := c.sendRoute(f)
 	if err != nil {
 		return err
@@ -119,6 +122,9 @@ func (c *conn) sendRoute(f *frame.Frame) (router.Route, error) {
 		if route.Pattern != router.Reply { // Used once or a few times.
 			c.cacheRoute(destination, route)
 		}
+	}
+	if err := c.mayWrite(&route, destination); err != nil {
+		return route, err
 	}
 	switch route.Pattern {
 	case router.Queues:

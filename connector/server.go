@@ -8,13 +8,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/natstomp/natstomp/authz"
 	"github.com/natstomp/natstomp/bridge"
 	"github.com/natstomp/natstomp/bridge/broker"
+	"github.com/natstomp/natstomp/connector/auth"
 	"github.com/natstomp/natstomp/connector/frame"
 	"github.com/natstomp/natstomp/connector/internal/metrics"
 	"github.com/natstomp/natstomp/connector/internal/pressure"
@@ -42,11 +43,18 @@ type Server struct {
 	bridge *bridge.Bridge
 	http   []*http.Server // of the listeners that speak HTTP
 
+	audit  *slog.Logger
+	logins *auth.Service
+	damper *auth.Damper
+	rights *authz.Authorizer // nil: everything is allowed to everybody
+	policy *authz.File       // nil without authz.policy
+
 	metrics *metrics.Metrics
 	memory  *pressure.Guard          // nil without memory_limit
 	stored  [patterns]*metrics.Timer // of SENDs that are stored, by pattern
 
-	live       atomic.Bool // started
+	unwatch    context.CancelFunc // ends following the files
+	live       atomic.Bool        // started
 	stopping   atomic.Bool
 	joined     atomic.Bool               // NATS was found to have what is needed
 	maxBody    atomic.Int64              // limits.body, or less where NATS takes less
@@ -77,9 +85,6 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if _, fatal := cfg.Unbuilt(); len(fatal) > 0 {
-		return nil, errors.New(strings.Join(fatal, "\n"))
-	}
 	r, err := router.New(cfg.Destinations.router())
 	if err != nil {
 		return nil, err
@@ -95,6 +100,10 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg: cfg, log: log, router: r, declared: declared, stop: make(chan struct{}),
 		conns: make(map[*conn]struct{}), subscribed: make(map[*Subscription]struct{}),
+	}
+	s.audit = log.With("stream", "audit")
+	if err := errors.Join(s.newLogins(), s.newRights()); err != nil {
+		return nil, err
 	}
 	s.maxBody.Store(int64(cfg.Limits.Body))
 	s.metrics = s.newMetrics()
@@ -122,12 +131,12 @@ func (s *Server) Start(ctx context.Context) error {
 		return err
 	}
 	s.watchMemory()
+	s.watchFiles()
 	s.live.Store(true)
 	if err := s.listen(); err != nil {
 		return errors.Join(err, s.Shutdown(ctx))
 	}
-	skipped, _ := s.cfg.Unbuilt()
-	for _, text := range skipped {
+	for _, text := range s.cfg.Unbuilt() {
 		s.log.Info("skipped", "reason", text)
 	}
 	return nil
@@ -194,7 +203,6 @@ func (s *Server) running() bool { return s.live.Load() && !s.stopping.Load() }
 
 // Status tells what runs where. Call it after Start.
 func (s *Server) Status() Status {
-	skipped, _ := s.cfg.Unbuilt()
 	st := Status{
 		NATS: NATSStatus{
 			Mode:          s.mode(),
@@ -208,7 +216,7 @@ func (s *Server) Status() Status {
 		},
 		Durability: s.broker.Durability(),
 		AuthMode:   s.cfg.Auth.Mode,
-		Skipped:    skipped,
+		Skipped:    s.cfg.Unbuilt(),
 	}
 	if err := s.Ready(); err != nil {
 		st.NotReady = err.Error()
@@ -228,6 +236,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
 	close(s.stop)
 	s.memory.Stop()
+	s.unwatch()
 	s.closeListeners("tcp", "ws", served) // The admin listener stays, so that readiness can be asked.
 	defer s.giveUpNATS().Stop()
 	s.haltPulls() // First, so that nothing given back goes to another session of this server.

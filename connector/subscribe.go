@@ -70,6 +70,9 @@ func (c *conn) subscribe(f *frame.Frame) error {
 	if err != nil {
 		return err
 	}
+	if err := c.mayRead(&route, destination); err != nil {
+		return err
+	}
 	s, err := c.newSubscription(f, key, route, string(destination))
 	if err != nil {
 		return err
@@ -90,7 +93,7 @@ func (c *conn) subscribe(f *frame.Frame) error {
 		return err
 	}
 	c.enroll(s)
-	return nil
+	return c.mayRead(&s.route, destination) // Again: from now on recheck knows it.
 }
 
 func (c *conn) roomForSubscription() error {

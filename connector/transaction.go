@@ -184,6 +184,12 @@ type plan struct {
 func (c *conn) plan(t *transaction) (plan, error) {
 	var p plan
 	for _, s := range t.steps {
+		if s.send != nil {
+			// Asked at the SEND too, but the policy may have changed since.
+			if err := c.mayWrite(&s.send.Route, destinationOf(s.send.Headers)); err != nil {
+				return p, err
+			}
+		}
 		switch {
 		case s.send == nil:
 			p.acks = append(p.acks, s.settle)
@@ -266,4 +272,14 @@ func (c *conn) applyAcks(acks []settlement, done func(error)) {
 		}
 		c.settleConfirmed(s, ds, group.one)
 	}
+}
+
+// destinationOf is the destination among the headers of a SEND.
+func destinationOf(headers []frame.Header) []byte {
+	for _, h := range headers {
+		if string(h.Name) == "destination" {
+			return h.Value
+		}
+	}
+	return nil
 }

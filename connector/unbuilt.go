@@ -2,9 +2,9 @@ package connector
 
 import "fmt"
 
-// Unbuilt says what c configures that this version does not do yet. Each line of skip names a setting that has no
-// effect, for the log; each line of fatal one that must not be ignored, so that a Server with it does not start.
-func (c Config) Unbuilt() (skip, fatal []string) {
+// Unbuilt says what c configures that this version does not do yet: a line for each setting that has no effect, for the
+// log.
+func (c Config) Unbuilt() (skip []string) {
 	for _, l := range []struct{ name, address string }{
 		{"tls", c.Listeners.TLS.Address},
 		{"wss", c.Listeners.WSS.Address},
@@ -13,17 +13,5 @@ func (c Config) Unbuilt() (skip, fatal []string) {
 			skip = append(skip, fmt.Sprintf("listener %s %s is not built yet and is skipped", l.name, l.address))
 		}
 	}
-	for _, f := range []struct {
-		set  bool
-		text string
-	}{
-		{c.Auth.Mode == "users" || c.Auth.Mode == "jwt", "auth.mode " + c.Auth.Mode + " is not built yet: only none is, with which everybody is let in"},
-		{c.Authz.Policy != "", "authz.policy is not built yet: this version has no rights and would allow everything"},
-		{c.Authz.KV, "authz.kv is not built yet: this version has no rights and would allow everything"},
-	} {
-		if f.set {
-			fatal = append(fatal, f.text)
-		}
-	}
-	return skip, fatal
+	return skip
 }

@@ -92,6 +92,9 @@ func (v *validation) jwks(source string) {
 }
 
 func (v *validation) authz(a Authz) {
+	if a.KV && a.Policy != "" {
+		v.faultQuoted("authz.policy", a.Policy, "is not used with authz.kv: true", "remove one of them; natstomp policy push puts a file into the bucket")
+	}
 	if a.Model != "" && a.Policy == "" && !a.KV {
 		v.faultQuoted("authz.model", a.Model, "has no effect without a policy", "set authz.policy or authz.kv")
 	}

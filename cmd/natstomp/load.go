@@ -15,6 +15,7 @@ import (
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
 
+	"github.com/natstomp/natstomp/authz"
 	"github.com/natstomp/natstomp/connector"
 	"github.com/natstomp/natstomp/connector/auth"
 )
@@ -32,7 +33,6 @@ type loader struct {
 	environ []string       // "NAME=value", as os.Environ has them.
 	search  []string       // Files to look for when none is named.
 	flags   *pflag.FlagSet // Made by addSettingFlags.
-	offline bool           // The command serves nothing, so what is not built is no fault.
 
 	keys     []key
 	layers   *koanf.Koanf
@@ -158,15 +158,8 @@ func (l *loader) check(config connector.Config) (skipped []string) {
 	l.checkListeners(config)
 	l.checkFiles(config)
 	l.checkAuth(config)
-	skipped, fatal := config.Unbuilt()
-	if l.offline {
-		fatal = nil
-	}
-	for _, text := range fatal {
-		path, reason, _ := strings.Cut(text, " ")
-		l.fault(l.sourceOf(path), path, "", reason, "")
-	}
-	return skipped
+	l.checkPolicy(config)
+	return config.Unbuilt()
 }
 
 // checkListeners wants a listener that clients can reach: the package can do without, the command cannot.
@@ -218,6 +211,45 @@ func (l *loader) checkAuth(config connector.Config) {
 			l.fault(l.sourceOf(path), path, "", reason, "")
 		}
 	}
+}
+
+// checkPolicy reads the policy and its model as a start would.
+func (l *loader) checkPolicy(config connector.Config) {
+	a := config.Authz
+	text, model, ok := l.policyText(a)
+	if !ok {
+		return
+	}
+	r, err := authz.New(authz.Config{Model: model})
+	if err != nil {
+		l.fault(l.sourceOf("authz.model"), "authz.model", a.Model, "is no model: "+err.Error(), "")
+		return
+	}
+	var refused *authz.PolicyError
+	if err := r.Load(a.Policy, text); errors.As(err, &refused) {
+		for _, f := range refused.Faults {
+			at := ""
+			if f.Line > 0 {
+				at = fmt.Sprintf("line %d: ", f.Line)
+			}
+			l.fault(l.sourceOf("authz.policy"), "authz.policy", a.Policy, at+f.Text, "")
+		}
+	}
+}
+
+// policyText is the text of the policy and of its model; false without a policy, or where one cannot be read, which is
+// noted elsewhere.
+func (l *loader) policyText(a connector.Authz) (policy []byte, model string, ok bool) {
+	if a.Policy == "" {
+		return nil, "", false
+	}
+	policy, err := os.ReadFile(a.Policy)
+	if err == nil && a.Model != "" {
+		var text []byte
+		text, err = os.ReadFile(a.Model)
+		model = string(text)
+	}
+	return policy, model, err == nil
 }
 
 // namesFile reports whether the value of k is the name of a file to read.

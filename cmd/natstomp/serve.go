@@ -27,7 +27,8 @@ func newServe(p process) *cobra.Command {
 		Short: "Serve STOMP clients until SIGINT or SIGTERM",
 		Long: "serve runs natstomp: without any setting STOMP on 127.0.0.1:61613, with a NATS server of its own that keeps its\n" +
 			"messages in ./natstomp-data. Each setting is a key of the configuration file, a variable and a flag; flags win over\n" +
-			"variables, and those over the file. Secrets have no flag. SIGINT or SIGTERM stops it cleanly, a second one at once.",
+			"variables, and those over the file. Secrets have no flag. SIGINT or SIGTERM stops it cleanly, a second one at once;\n" +
+			"SIGHUP reads policy, users, keys and certificates again, which also happens by itself when the files change.",
 		Example: "  natstomp serve\n  natstomp serve --config natstomp.yaml\n  natstomp serve --listeners-tcp-address 127.0.0.1:0 --nats-embedded-listen off",
 		Args:    atMost(0),
 	}
@@ -42,7 +43,10 @@ func newServe(p process) *cobra.Command {
 		signals := make(chan os.Signal, 2)
 		signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 		defer signal.Stop(signals)
-		return serve(p, config, signals)
+		hangups := make(chan os.Signal, 1)
+		signal.Notify(hangups, syscall.SIGHUP)
+		defer signal.Stop(hangups)
+		return serve(p, config, signals, hangups)
 	}
 	return c
 }
@@ -51,13 +55,14 @@ func newServe(p process) *cobra.Command {
 type server interface {
 	Start(ctx context.Context) error
 	Shutdown(ctx context.Context) error
+	Reload() error
 	Status() connector.Status
 }
 
 var _ server = (*connector.Server)(nil)
 
 // serve makes a server and runs it until a signal comes.
-func serve(p process, config loaded, signals <-chan os.Signal) error {
+func serve(p process, config loaded, signals, hangups <-chan os.Signal) error {
 	b := currentBuild()
 	log := newLogger(config.config.Log, p.stderr)
 	for _, w := range config.warnings {
@@ -74,11 +79,11 @@ func serve(p process, config loaded, signals <-chan os.Signal) error {
 			log.Warn("start block not written", "err", err)
 		}
 	}
-	return runServer(s, log, ready, signals)
+	return runServer(s, log, ready, signals, hangups)
 }
 
-// runServer starts a server, calls ready, waits for a signal and stops the server.
-func runServer(s server, log *slog.Logger, ready func(), signals <-chan os.Signal) error {
+// runServer starts a server, calls ready, reloads it at each of hangups, and stops it at a signal.
+func runServer(s server, log *slog.Logger, ready func(), signals, hangups <-chan os.Signal) error {
 	switch err := start(s, signals); {
 	case errors.Is(err, errStopped):
 		return nil
@@ -86,8 +91,24 @@ func runServer(s server, log *slog.Logger, ready func(), signals <-chan os.Signa
 		return err
 	}
 	ready()
-	log.Info("stopping", "signal", (<-signals).String())
-	return stop(s, signals)
+	for {
+		select {
+		case sig := <-signals:
+			log.Info("stopping", "signal", sig.String())
+			return stop(s, signals)
+		case <-hangups:
+			reload(s, log)
+		}
+	}
+}
+
+// reload reads policy, users and keys again.
+func reload(s server, log *slog.Logger) {
+	if err := s.Reload(); err != nil {
+		log.Error("reload refused, what was in force before stays", "err", err)
+		return
+	}
+	log.Info("reloaded")
 }
 
 // errStopped says that a signal came before the server was ready.

@@ -18,6 +18,7 @@ import (
 type fakeServer struct {
 	start, shutdown func(ctx context.Context) error
 	shutdowns       int
+	reloads         chan struct{}
 }
 
 func (f *fakeServer) Start(ctx context.Context) error {
@@ -33,6 +34,11 @@ func (f *fakeServer) Shutdown(ctx context.Context) error {
 		return nil
 	}
 	return f.shutdown(ctx)
+}
+
+func (f *fakeServer) Reload() error {
+	f.reloads <- struct{}{}
+	return errors.New("a fault, which ends nothing")
 }
 
 func (*fakeServer) Status() connector.Status { return connector.Status{} }
@@ -86,7 +92,7 @@ func TestRunServer(t *testing.T) {
 			for _, s := range test.onReady {
 				signals <- s
 			}
-		}, signals)
+		}, signals, nil)
 		if !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
 			t.Errorf("%s: got %v, want %v", test.name, err, test.want)
 		}
@@ -96,13 +102,28 @@ func TestRunServer(t *testing.T) {
 	}
 }
 
+func TestHangupReloads(t *testing.T) {
+	signals, hangups := make(chan os.Signal, 1), make(chan os.Signal, 1)
+	s := &fakeServer{reloads: make(chan struct{})}
+	ended := make(chan error)
+	go func() { ended <- runServer(s, slog.New(slog.DiscardHandler), func() {}, signals, hangups) }()
+	for range 2 {
+		hangups <- syscall.SIGHUP
+		<-s.reloads
+	}
+	signals <- syscall.SIGTERM
+	if err := <-ended; err != nil || s.shutdowns != 1 {
+		t.Errorf("got %v and %d shutdowns, want one clean one", err, s.shutdowns)
+	}
+}
+
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	signals := make(chan os.Signal, 2)
 	hanging := &fakeServer{shutdown: func(context.Context) error {
 		signals <- syscall.SIGTERM // The second one, while the first is being obeyed.
 		select {}
 	}}
-	err := runServer(hanging, slog.New(slog.DiscardHandler), func() { signals <- syscall.SIGTERM }, signals)
+	err := runServer(hanging, slog.New(slog.DiscardHandler), func() { signals <- syscall.SIGTERM }, signals, nil)
 	if !errors.Is(err, errForced) {
 		t.Errorf("got %v, want %v", err, errForced)
 	}

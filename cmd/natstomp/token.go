@@ -45,7 +45,6 @@ func addAuthFlags(c *cobra.Command, config *string) {
 // loadAuth reads the configuration as serve does.
 func loadAuth(p process, c *cobra.Command, named string) (loaded, error) {
 	l := newLoader(p.environ, c.Flags())
-	l.offline = true
 	config, err := l.load(named)
 	for _, w := range l.warnings {
 		_, _ = fmt.Fprintf(p.stderr, "warning: %s\n", w)

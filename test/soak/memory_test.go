@@ -54,7 +54,7 @@ func TestMemoryLimit(t *testing.T) {
 	}
 	begun := time.Now()
 	until(t, func() error {
-		if scrape(t, srv, "natstomp_memory_paused") != 0 {
+		if scrape(t, srv, "natstomp_memory_alarm") != 0 {
 			return fmt.Errorf("publishers still wait")
 		}
 		return nil
@@ -101,8 +101,8 @@ func watchFlood(t *testing.T, srv *testserver.Server, consumed *atomic.Int64) (s
 	for end := time.Now().Add(*flood); time.Now().Before(end); <-tick.C {
 		before := consumed.Load()
 		seen.looks++
-		first := scrape(t, srv, "natstomp_memory_paused")
-		again := scrape(t, srv, "natstomp_memory_paused")
+		first := scrape(t, srv, "natstomp_memory_alarm")
+		again := scrape(t, srv, "natstomp_memory_alarm")
 		if first != 0 && again != 0 {
 			seen.paused++
 			seen.consumedPaused += consumed.Load() - before

@@ -28,8 +28,12 @@ var (
 	octetsPending   = desc("pending_bytes", "Octets that wait to be written to clients.")
 	unacked         = desc("unacked_messages", "Messages that clients hold without having acknowledged them.")
 	slowConsumers   = desc("slow_consumers_total", "Topic messages for which a connection had no room, by what was done.", "action")
-	memoryPaused    = desc("memory_paused", "1 while publishers wait because memory is near memory_limit.")
+	memoryPaused    = desc("memory_alarm", "1 while publishers wait because memory is near memory_limit.")
 	shed            = desc("memory_closed_total", "Connections that were closed with much to be written because memory was near memory_limit.")
+	policyEpoch     = desc("policy_epoch", "Policies that were taken in force since the start.")
+	policyRules     = desc("policy_rules", "Rules of the policy in force.")
+	policyReloads   = desc("policy_reloads_total", "Policies that were read, by result.", "result")
+	settingsRefused = desc("settings_refused", "1 while the newest policy or file of auth is not in force, because it has a fault.")
 	lateAcks        = desc("late_acks_total", "ACKs of messages that had gone to somebody else meanwhile.")
 	droppedReplies  = desc("dropped_replies_total", "Answers that reached nobody, by reason.", "reason")
 	pulls           = desc("pulls_total", "Requests to JetStream for messages.")
@@ -40,7 +44,7 @@ var (
 
 var all = []*prometheus.Desc{
 	connections, accepted, rejected, framesReceived, framesSent, octetsReceived, octetsSent, deliveries, subscriptions,
-	receiptsPending, octetsPending, unacked, slowConsumers, memoryPaused, shed, lateAcks, droppedReplies, pulls, natsConnected, natsReconnects, buildInfo,
+	receiptsPending, octetsPending, unacked, slowConsumers, memoryPaused, shed, policyEpoch, policyRules, policyReloads, settingsRefused, lateAcks, droppedReplies, pulls, natsConnected, natsReconnects, buildInfo,
 }
 
 // Describe implements prometheus.Collector.
@@ -83,6 +87,11 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	counters(slowConsumers, s.SlowConsumers)
 	gauge(memoryPaused, number(s.MemoryPaused))
 	counter(shed, s.Shed)
+	gauge(policyEpoch, float64(s.Policy.Epoch))
+	gauge(policyRules, float64(s.Policy.Rules))
+	counter(policyReloads, s.Policy.Epoch, "taken")
+	counter(policyReloads, s.Policy.Refused, "refused")
+	gauge(settingsRefused, number(s.SettingsRefused))
 	counter(lateAcks, s.LateAcks)
 	counters(droppedReplies, s.DroppedReplies)
 	counter(pulls, s.Pulls)

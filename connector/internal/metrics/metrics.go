@@ -21,6 +21,8 @@ type Config struct {
 	Sample func() Sample
 	// Reasons are all that Failed may be called with.
 	Reasons []string
+	// Logins are all that LoginRefused may be called with.
+	Logins []string
 	// Patterns are all that Timer may be called with.
 	Patterns []string
 	// Registerer, if not nil, gets the metrics too.
@@ -32,6 +34,8 @@ type Metrics struct {
 	cfg       Config
 	registry  *prometheus.Registry
 	failures  map[string]prometheus.Counter
+	refused   map[string]prometheus.Counter
+	logins    *prometheus.CounterVec
 	timers    map[string]*Timer
 	errors    *prometheus.CounterVec
 	durations *prometheus.HistogramVec
@@ -45,10 +49,15 @@ func New(cfg Config) *Metrics {
 		cfg:      cfg,
 		registry: prometheus.NewRegistry(),
 		failures: make(map[string]prometheus.Counter, len(cfg.Reasons)),
+		refused:  make(map[string]prometheus.Counter, len(cfg.Logins)),
 		timers:   make(map[string]*Timer, len(cfg.Patterns)),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Name: "errors_total",
 			Help: "ERROR frames, each of which ended a session, by reason.",
+		}, []string{"reason"}),
+		logins: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: namespace, Name: "auth_failures_total",
+			Help: "Logins and new tokens that were refused, by reason.",
 		}, []string{"reason"}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: namespace, Name: "publish_duration_seconds",
@@ -67,6 +76,9 @@ func New(cfg Config) *Metrics {
 	for _, reason := range cfg.Reasons {
 		m.failures[reason] = m.errors.WithLabelValues(reason)
 	}
+	for _, code := range cfg.Logins {
+		m.refused[code] = m.logins.WithLabelValues(code)
+	}
 	for _, pattern := range cfg.Patterns {
 		m.timers[pattern] = &Timer{
 			stored: m.durations.WithLabelValues(pattern, "stored"),
@@ -79,7 +91,7 @@ func New(cfg Config) *Metrics {
 }
 
 func (m *Metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{&collector{m.cfg, runtime.Version()}, m.errors, m.durations, m.lifetimes}
+	return []prometheus.Collector{&collector{m.cfg, runtime.Version()}, m.errors, m.logins, m.durations, m.lifetimes}
 }
 
 // Register shows the metrics to the host program's Registerer, if there is one. After an error none of them is.
@@ -111,6 +123,13 @@ func (m *Metrics) Unregister() {
 // Handler answers scrapes with the metrics of the server, of the Go runtime and of the process.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second})
+}
+
+// LoginRefused counts a login that was refused, by one of the codes of Config. An unknown code counts as nothing.
+func (m *Metrics) LoginRefused(code string) {
+	if c, ok := m.refused[code]; ok {
+		c.Inc()
+	}
 }
 
 // Failed counts an ERROR frame. An unknown reason counts as nothing.

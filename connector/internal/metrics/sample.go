@@ -29,6 +29,10 @@ type Sample struct {
 	MemoryPaused bool
 	// Shed counts the connections that were closed for memory.
 	Shed uint64
+	// Policy is the state of the policy.
+	Policy Policy
+	// SettingsRefused says that the newest policy or file of auth has a fault, and the one before is in force.
+	SettingsRefused bool
 	// LateAcks counts ACKs of messages that had gone to somebody else meanwhile.
 	LateAcks uint64
 	// DroppedReplies counts answers that reached nobody, by reason.
@@ -39,6 +43,14 @@ type Sample struct {
 	Links map[string]Link
 	// NATSServer is the version of the NATS server, empty while that is not known.
 	NATSServer string
+}
+
+// Policy is the state of the policy; zero without one.
+type Policy struct {
+	// Epoch counts the policies that were taken in force, Refused those that were not.
+	Epoch, Refused uint64
+	// Rules are those in force.
+	Rules int
 }
 
 // Kind is what connections are told apart by.

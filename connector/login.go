@@ -1,0 +1,210 @@
+package connector
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net/netip"
+	"time"
+
+	"github.com/natstomp/natstomp/connector/auth"
+	"github.com/natstomp/natstomp/connector/frame"
+)
+
+// refreshDestination takes a new token (DESIGN section 6); it is no destination of section 2.
+const refreshDestination = "/$auth/refresh"
+
+var (
+	errAuthentication = &ClientError{Text: auth.RefusedText, reason: "authentication"}
+	errTokenExpired   = &ClientError{Text: "token expired", reason: "expired"}
+	errNoMore         = &ClientError{Text: "client certificate expired", reason: "expired"}
+)
+
+// proof is what the transport knows of a client.
+type proof struct {
+	token       string            // of the WebSocket handshake
+	certificate *x509.Certificate // that TLS has verified
+}
+
+// newLogins makes what knows who clients are.
+func (s *Server) newLogins() error {
+	cfg := s.cfg.AuthConfig()
+	cfg.Logger, cfg.Changed = s.log, s.usersChanged
+	var err error
+	s.logins, err = auth.New(cfg)
+	s.damper = auth.NewDamper()
+	return err
+}
+
+// login finds out who sent a CONNECT, and what he may do. The host program's own sessions are who they say.
+func (c *conn) login(f *frame.Frame) error {
+	text := func(name string) string {
+		v, _ := f.Lookup(name)
+		return string(v)
+	}
+	shown := auth.Credentials{
+		Client: text("client-id"), Login: text("login"), Passcode: text("passcode"),
+		Token: c.proof.token, Certificate: c.certificate(), Remote: c.address(),
+	}
+	c.proof = proof{}
+	if c.via == viaLocal {
+		return c.assume(auth.Identity{Name: shown.Client, Source: auth.Claimed})
+	}
+	ctx, cancel := c.limited(c.srv.cfg.Limits.ConnectTimeout)
+	defer cancel()
+	who, err := c.srv.logins.Authenticate(ctx, shown)
+	if err != nil {
+		return c.turnAway(err)
+	}
+	return c.assume(who)
+}
+
+// assume gives the session an identity, and the rights of that.
+func (c *conn) assume(who auth.Identity) error {
+	if c.srv.rights != nil && c.via != viaLocal {
+		rights, err := c.srv.rights.Session(who.Name, who.Roles)
+		if err != nil {
+			return c.turnAway(err)
+		}
+		c.rights.Store(rights)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.who = who
+	if c.expiry != nil {
+		c.expiry.Stop()
+		c.expiry = nil
+	}
+	if !who.Expires.IsZero() && !c.failed.Load() {
+		c.expiry = time.AfterFunc(time.Until(who.Expires), c.expire)
+	}
+	return nil
+}
+
+// turnAway is the answer to a login that was refused: always the same, and late where an address tries too often.
+func (c *conn) turnAway(cause error) error {
+	code := auth.CodeIdentity
+	var refused *auth.Refused
+	reason := cause.Error()
+	if errors.As(cause, &refused) {
+		code, reason = refused.Code, refused.Reason
+	}
+	c.srv.metrics.LoginRefused(code)
+	c.audit.Warn("client.auth_failed", "code", code, "reason", printable(reason))
+	if delay := c.srv.damper.Refused(c.address()); delay > 0 {
+		wait := time.NewTimer(delay)
+		defer wait.Stop()
+		select {
+		case <-wait.C:
+		case <-c.read.over:
+		}
+	}
+	return errAuthentication
+}
+
+// refresh is a SEND to refreshDestination: the token in its body renews the session of the same identity.
+func (c *conn) refresh(f *frame.Frame) error {
+	if _, ok := f.Lookup("transaction"); ok {
+		return refuse("a SEND to %s cannot be in a transaction", refreshDestination)
+	}
+	c.mu.Lock()
+	who := c.who
+	c.mu.Unlock()
+	if who.Source != auth.Token {
+		return refuse("destination %s is for sessions that a token opened", refreshDestination)
+	}
+	ctx, cancel := c.limited(c.srv.cfg.Limits.ConnectTimeout)
+	defer cancel()
+	next, err := c.srv.logins.Refresh(ctx, who, string(f.Body))
+	if err != nil {
+		return c.turnAway(err)
+	}
+	if err := c.assume(next); err != nil {
+		return err
+	}
+	c.recheck() // The roles of the new token may be fewer.
+	c.audit.Info("session.renewed", "session", c.session, "until", next.Expires)
+	c.done(c.receiptOf(f))
+	return nil
+}
+
+// expire ends the session because what it rests on is over. A timer of assume calls it.
+func (c *conn) expire() {
+	c.mu.Lock()
+	who, session := c.who, c.shown.session
+	c.mu.Unlock()
+	if time.Now().Before(who.Expires) {
+		return // It was renewed just now.
+	}
+	c.audit.Info("session.expired", "session", session)
+	if who.Source == auth.Certificate {
+		c.failNow(errNoMore)
+		return
+	}
+	c.failNow(errTokenExpired)
+}
+
+// usersChanged looks at all sessions after the users file was read anew.
+func (s *Server) usersChanged() {
+	for _, c := range s.sessions() {
+		c.mu.Lock()
+		who := c.who
+		c.mu.Unlock()
+		if who.Source != auth.Password {
+			continue
+		}
+		now, err := s.logins.Recheck(who)
+		if err == nil {
+			err = c.assume(now)
+		}
+		if err != nil {
+			c.audit.Info("session.expired", "session", who.Session(), "reason", "the users file does not have it any more")
+			c.failNow(errAuthentication)
+			continue
+		}
+		c.recheck()
+	}
+}
+
+// limited returns a context for work of the reader, which ends with the session.
+func (c *conn) limited(most time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	c.background(func() {
+		select {
+		case <-c.read.over:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	return ctx, cancel
+}
+
+// certificate is the one that the client has proved to own, nil for none.
+func (c *conn) certificate() *x509.Certificate {
+	if c.proof.certificate != nil {
+		return c.proof.certificate
+	}
+	over, ok := c.net.(interface{ ConnectionState() tls.ConnectionState })
+	if !ok {
+		return nil
+	}
+	return verified(over.ConnectionState())
+}
+
+// verified is the certificate of a client of whom TLS has a verified chain.
+func verified(state tls.ConnectionState) *x509.Certificate {
+	if len(state.VerifiedChains) == 0 {
+		return nil
+	}
+	return state.PeerCertificates[0]
+}
+
+// address is where the client is; not valid for one without a socket.
+func (c *conn) address() netip.Addr {
+	at, err := netip.ParseAddrPort(c.net.RemoteAddr().String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return at.Addr()
+}

@@ -257,6 +257,11 @@ func awayFor(err error) bool {
 		slices.Contains([]jetstream.ErrorCode{codeNotLeader, codeNoPeers}, api.ErrorCode))
 }
 
+// Away says that something failed because NATS was away, or did not answer.
+func Away(err error) bool {
+	return awayFor(err) || errors.Is(err, nats.ErrConnectionDraining) || errors.Is(err, nats.ErrReconnectBufExceeded)
+}
+
 // codeNoPeers is JetStream's refusal of a stream that cannot be placed, which a server that comes back may change.
 const codeNoPeers = 10005
 

@@ -121,7 +121,7 @@ func clientError(err error) (e *ClientError, ok bool) {
 		return refuse("destination is no reply address: only the reply-to of a MESSAGE can be answered"), true
 	case errors.Is(err, bridge.ErrStopped):
 		return errShutdown, true
-	case errors.Is(err, broker.ErrNotReady):
+	case errors.Is(err, broker.ErrNotReady), bridge.Away(err):
 		return refuse("NATS is not available, try again later"), true
 	}
 	return refuse("internal error"), false

@@ -99,10 +99,10 @@ func (qs *queues) begin(q *queue) bool {
 
 // visit deletes a queue if that may be.
 func (qs *queues) visit(q *queue) {
-	ctx, cancel := qs.b.within(apiTimeout)
+	ctx, cancel := context.WithTimeout(qs.life, apiTimeout)
 	defer cancel()
 	err := qs.tryDelete(ctx, q)
-	if err != nil && !errors.Is(err, errKept) && !errors.Is(err, errNotIdle) {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errKept) && !errors.Is(err, errNotIdle) {
 		qs.b.log.Warn("idle queue could not be deleted", "stream", q.stream, "err", err)
 	}
 	q.mu.Lock()

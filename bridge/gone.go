@@ -235,7 +235,7 @@ func (p *place) verify() error {
 	case err != nil:
 		return err
 	}
-	return p.intact(info, confirmed)
+	return p.intact(ctx, info, confirmed)
 }
 
 // lose says that the stream is gone. One that is not natstomp's own is no matter of readiness: it was never natstomp's to
@@ -249,8 +249,20 @@ func (p *place) lose(why string) error {
 	return p.gone()
 }
 
-// intact returns gone's error if the stream has gone back behind what it had confirmed when it was asked for.
-func (p *place) intact(info *jetstream.StreamInfo, confirmed uint64) error {
+// intact returns gone's error if the stream has gone back behind what it had confirmed when it was asked for, or is
+// another one, and errReplaced if that took the place of one that natstomp has deleted.
+func (p *place) intact(ctx context.Context, info *jetstream.StreamInfo, confirmed uint64) error {
+	created := p.created.Load()
+	if p.queue != nil && p.b.cfg.External != nil && created != 0 && created != info.Created.UnixNano() {
+		switch replaced, err := p.b.queues.graves.has(ctx, p.queue); {
+		case err != nil:
+			return err
+		case !replaced:
+			return p.lose("it was deleted and made anew by somebody else")
+		}
+		p.b.queues.forget(p.queue)
+		return errReplaced
+	}
 	if info.State.LastSeq >= confirmed {
 		return nil
 	}

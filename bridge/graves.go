@@ -87,7 +87,8 @@ func (g *graves) create(ctx context.Context) error {
 	return nil
 }
 
-// has says whether the stream that this node knew for a queue was deleted by natstomp.
+// has says whether natstomp has deleted the stream that this node knew for a queue, or one that came after it, which it
+// would not have made otherwise.
 func (g *graves) has(ctx context.Context, q *queue) (bool, error) {
 	if g.b.cfg.External == nil {
 		return false, nil
@@ -106,6 +107,6 @@ func (g *graves) has(ctx context.Context, q *queue) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	created := q.created.Load()
-	return created == 0 || strconv.FormatInt(created, 10) == string(m.Data), nil
+	created, err := strconv.ParseInt(string(m.Data), 10, 64)
+	return err == nil && created >= q.created.Load(), err
 }

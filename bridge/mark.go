@@ -1,8 +1,11 @@
 package bridge
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // mark says up to which sequence a message of a stream may have been delivered before, whatever the server's count says
@@ -46,11 +49,14 @@ func (p *place) remark() {
 		defer cancel()
 		confirmed := p.lane.confirmed()
 		info, err := p.b.info(ctx, p.stream)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			err = p.verify()
+		}
 		switch {
 		case err != nil:
 			p.b.log.Debug("the mark of a stream could not be read", "stream", p.stream, "err", err)
 			p.b.pause(pullRetry)
-		case p.intact(info, confirmed) == nil:
+		case info != nil && p.intact(ctx, info, confirmed) == nil:
 			p.mark.set(info.State.LastSeq)
 			p.mark.replicas.Store(int32(info.Config.Replicas))
 			p.mark.generation.Store(generation)

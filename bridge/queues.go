@@ -38,6 +38,8 @@ type queues struct {
 	wake      chan struct{} // tells the collector that a queue has lost its last subscription
 	halt      chan struct{} // closed when the collector is to end
 	halted    sync.WaitGroup
+	life      context.Context // ends with halt
+	endLife   context.CancelFunc
 	closing   atomic.Int64 // queues whose subject is away
 	recovered bool         // all queues of the store are known; set by recover
 
@@ -67,12 +69,15 @@ type queue struct {
 }
 
 func newQueues(b *Bridge) *queues {
+	life, endLife := context.WithCancel(b.life)
 	return &queues{
 		b:        b,
 		presence: newPresence(b),
 		graves:   &graves{b: b},
 		wake:     make(chan struct{}, 1),
 		halt:     make(chan struct{}),
+		life:     life,
+		endLife:  endLife,
 		known:    make(map[string]*queue),
 	}
 }
@@ -249,6 +254,7 @@ func (qs *queues) start(ctx context.Context) error {
 // stop ends the collecting.
 func (qs *queues) stop() {
 	close(qs.halt)
+	qs.endLife()
 	qs.halted.Wait()
 }
 

@@ -203,7 +203,7 @@ func (qs *queues) forget(q *queue) {
 	qs.mu.Unlock()
 	qs.b.places.dropIf(q.place)
 	q.window.goAway()
-	q.place.relink()
+	q.relink()
 	if qs.b.cfg.External != nil {
 		qs.b.launch(func() { qs.b.forward(q) })
 	}

@@ -63,15 +63,32 @@ func (qs *queues) addListed(q *queue) {
 // the same at the same time or have done it before with other settings: what exists is taken as it is.
 func (qs *queues) settle(ctx context.Context, q *queue) error {
 	info, err := qs.b.info(ctx, q.stream)
-	if err != nil {
-		return fmt.Errorf("looking at stream %s: %w", q.stream, err)
+	if err == nil {
+		err = qs.prepare(ctx, q, info.Config)
 	}
-	have := info.Config
-	if channel := have.Metadata[channelKey]; !slices.Contains(have.Subjects, q.subject) || channel != "" && channel != q.channel {
-		return fmt.Errorf("%w: %s belongs to %q", ErrQueueName, q.stream, channel)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		err = errDeleting
+	}
+	if err != nil {
+		return fmt.Errorf("preparing stream %s: %w", q.stream, err)
+	}
+	q.found(info)
+	return nil
+}
+
+// errDeleting says that a stream is being deleted, or was just now: trying again helps.
+var errDeleting = errors.New("the stream is being deleted")
+
+func (qs *queues) prepare(ctx context.Context, q *queue, have jetstream.StreamConfig) error {
+	channel := have.Metadata[channelKey]
+	if _, closing := have.Metadata[closingKey]; closing && channel == q.channel {
+		return errDeleting
+	}
+	if !slices.Contains(have.Subjects, q.subject) || channel != "" && channel != q.channel {
+		return fmt.Errorf("%w: it belongs to %q", ErrQueueName, channel)
 	}
 	if have.Retention != jetstream.WorkQueuePolicy {
-		return fmt.Errorf("%w: %s is no work queue", ErrQueueName, q.stream)
+		return fmt.Errorf("%w: it is no work queue", ErrQueueName)
 	}
 	if err := qs.b.enable(ctx, have, onceRoot+q.stream+".>"); err != nil {
 		return err
@@ -79,15 +96,11 @@ func (qs *queues) settle(ctx context.Context, q *queue) error {
 	if want := qs.b.replicas(); have.Replicas < want {
 		qs.b.log.Warn("a queue has fewer replicas than new ones get", "stream", q.stream, "replicas", have.Replicas, "new", want)
 	}
-	_, err = qs.b.cfg.JS.CreateConsumer(ctx, q.stream, qs.consumerConfig(q))
+	_, err := qs.b.cfg.JS.CreateConsumer(ctx, q.stream, qs.consumerConfig(q))
 	if errors.Is(err, jetstream.ErrConsumerExists) {
 		err = qs.usable(ctx, q)
 	}
-	if err != nil {
-		return fmt.Errorf("creating the durable of %s: %w", q.stream, err)
-	}
-	q.found(info)
-	return nil
+	return err
 }
 
 // enable switches on what natstomp needs of a stream, and has it take more subjects. Every node wants the same of these,
@@ -247,7 +260,7 @@ func awayFor(err error) bool {
 	if errors.Is(err, ErrNoRoom) {
 		return false
 	}
-	if isOutage(err) || errors.Is(err, ErrTimeout) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrTimeout) ||
+	if isOutage(err) || errors.Is(err, errDeleting) || errors.Is(err, ErrTimeout) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrTimeout) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrConnectionClosed) ||
 		errors.Is(err, jetstream.ErrNoStreamResponse) {
 		return true

@@ -73,6 +73,23 @@ func (s *Server) Connections() []Connection {
 	return list
 }
 
+// Disconnect ends the session with that Connection.ID: the client gets an ERROR, and what it held goes to others. It
+// returns false if there is no such session on this node. It does not wait for the end.
+func (s *Server) Disconnect(id string) bool {
+	for _, c := range s.sessions() {
+		if c.id != id {
+			continue
+		}
+		c.mu.Lock()
+		session := c.shown.session
+		c.mu.Unlock()
+		c.audit.Info("client.kicked", "session", session)
+		c.failNow(errKicked)
+		return true
+	}
+	return false
+}
+
 // identity is what a connection is shown as. It is empty until CONNECTED.
 type identity struct {
 	session, login string

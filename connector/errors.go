@@ -38,6 +38,7 @@ var (
 	errShutdown        = &ClientError{Text: "server shutting down"}
 	errSlowConsumer    = &ClientError{Text: "slow consumer"}
 	errQueueFull       = &ClientError{Text: "queue full"}
+	errKicked          = &ClientError{Text: "disconnected by an operator", reason: "kicked"}
 )
 
 var (

@@ -37,7 +37,7 @@ func (s *Server) listen() error {
 		errs = append(errs, s.openHTTP("ws", Listener{Address: l.WS.Address, Optional: l.WS.Optional}, mux))
 	}
 	if on(l.Admin.Address) {
-		errs = append(errs, s.openHTTP("admin", l.Admin, admin.WithForget(s.Admin(), s.ForgetQueue)))
+		errs = append(errs, s.openHTTP("admin", l.Admin, admin.WithChanges(s.Admin(), admin.Changes{Forget: s.ForgetQueue, Disconnect: s.Disconnect})))
 	}
 	return errors.Join(errs...)
 }

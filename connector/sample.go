@@ -25,7 +25,7 @@ var rejectionNames = [rejections]string{"connection_limit", "connection_flood", 
 
 // reasons are what ERROR frames are counted by.
 var reasons = []string{
-	"syntax", "limit", "destination", "request", "authentication", "denied", "expired", "connection_limit", "slow_consumer", "queue_full", "queue_limit",
+	"syntax", "limit", "destination", "request", "authentication", "denied", "expired", "kicked", "connection_limit", "slow_consumer", "queue_full", "queue_limit",
 	"stream_gone", "publish_timeout", "too_large", "nats_unavailable", "stopping", "internal",
 }
 

@@ -81,7 +81,7 @@ func newRoot(p process) *cobra.Command {
 	}
 	root.SetFlagErrorFunc(usageOf)
 	root.AddCommand(newServe(p), newCheckConfig(p), newConfig(p), newPub(p), newSub(p), newRequest(p), newQueues(p),
-		newPolicy(p), newToken(p), newVersion(p))
+		newConnections(p), newPolicy(p), newToken(p), newVersion(p))
 	return root
 }
 

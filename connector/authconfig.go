@@ -22,3 +22,13 @@ func (c Config) AuthConfig() auth.Config {
 		Logger: c.Logger,
 	}
 }
+
+// embeddedPort is the address of the embedded NATS server's port. Nobody must get past the logins of STOMP clients there:
+// without users or a configuration of its own the port is off (DESIGN section 6).
+func (c Config) embeddedPort() string {
+	e := c.NATS.Embedded
+	if c.Auth.Mode != "none" && len(e.Users) == 0 && e.ConfigFile == "" {
+		return "off"
+	}
+	return e.Listen
+}

@@ -85,6 +85,7 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	cfg.NATS.Embedded.Listen = cfg.embeddedPort()
 	r, err := router.New(cfg.Destinations.router())
 	if err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ const (
 // Server is a running natstomp program. Its methods are not safe for concurrent use, except Log.
 type Server struct {
 	// TCPAddr and AdminAddr are host:port of the listeners, NATSURL is what a native NATS client connects to. They
-	// change with Restart.
+	// change with Restart; NATSURL is empty where that port is off.
 	TCPAddr, AdminAddr, NATSURL string
 	// WebSocketURL is where STOMP over WebSocket is served.
 	WebSocketURL string
@@ -182,7 +182,7 @@ func (s *Server) ready(lines <-chan string) error {
 	deadline := time.NewTimer(startTimeout)
 	defer deadline.Stop()
 	found := map[string]string{}
-	for len(found) < 4 {
+	for begun := false; !begun; {
 		select {
 		case line, ok := <-lines:
 			if !ok {
@@ -191,11 +191,15 @@ func (s *Server) ready(lines <-chan string) error {
 			if m := listenLine.FindStringSubmatch(line); m != nil {
 				found[m[1]] = m[2]
 			}
+			begun = line == "ready\n"
 		case <-deadline.C:
 			return fmt.Errorf("no complete start block within %v, found %v", startTimeout, found)
 		}
 	}
-	s.TCPAddr, s.AdminAddr, s.NATSURL = found["tcp"], found["admin"], "nats://"+found["nats"]
+	s.TCPAddr, s.AdminAddr, s.NATSURL = found["tcp"], found["admin"], ""
+	if at := found["nats"]; at != "" {
+		s.NATSURL = "nats://" + at
+	}
 	s.WebSocketURL = "ws://" + found["ws"] + "/stomp"
 	if s.early {
 		return nil

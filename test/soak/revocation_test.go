@@ -1,0 +1,232 @@
+package soak_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/natstomp/natstomp/test/stompclient"
+	"github.com/natstomp/natstomp/test/testserver"
+)
+
+const (
+	// revoked and kept are the sessions that lose their right and those that do not, each with a subscription.
+	revoked, kept = 2_500 / slowness, 2_500 / slowness
+	// revokedWithin is how long a session may go on without its right.
+	revokedWithin = time.Second * slowness
+	// tokenSecret signs the tokens of this test.
+	tokenSecret = "0123456789abcdef0123456789abcdef"
+
+	bothPolicy = "p, *, events, lost.>, read, allow\np, *, queues, held, *, allow\np, *, events, kept.>, *, allow\n"
+	keptPolicy = "p, role:owner, queues, held, *, allow\np, *, events, kept.>, *, allow\n"
+)
+
+// TestRevocation takes rights from half of 5,000 live sessions: by a new policy, by the end of their tokens, by an
+// operator. They end within a second, what they held is with somebody else, and the others see nothing.
+func TestRevocation(t *testing.T) {
+	r := newRevocation(t)
+	others := r.open(t, kept, "kept", time.Hour)
+	t.Run("policy", func(t *testing.T) { r.byPolicy(t) })
+	t.Run("expiry", func(t *testing.T) { r.byExpiry(t) })
+	t.Run("operator", func(t *testing.T) { r.byOperator(t) })
+	writer := r.connect(t, "writer", time.Hour)
+	for i, c := range others {
+		if err := writer.Send(send(fmt.Sprintf("/topic/kept/%d", i), []byte("still there"))); err != nil {
+			t.Fatal(err)
+		}
+		if f, err := message(c, patience); err != nil || string(f.Body) != "still there" {
+			t.Fatalf("session %d that kept its right: got %s, %v", i, f, err)
+		}
+	}
+}
+
+// revocation is a server with tokens and a policy.
+type revocation struct {
+	srv    *testserver.Server
+	policy string
+}
+
+func newRevocation(t *testing.T) *revocation {
+	t.Helper()
+	r := &revocation{policy: filepath.Join(t.TempDir(), "policy.csv")}
+	r.load(t, bothPolicy)
+	config := filepath.Join(t.TempDir(), "natstomp.yaml")
+	text := "auth: {mode: jwt, jwt: {hmac_secret: " + tokenSecret + ", leeway: 0s}}\n"
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.srv = testserver.Start(t, "--config", config, "--authz-policy", r.policy, "--nats-embedded-listen", "off", "--log-level", "warn")
+	return r
+}
+
+// load puts a policy in place, as an editor does.
+func (r *revocation) load(t *testing.T, policy string) {
+	t.Helper()
+	if err := os.WriteFile(r.policy+".new", []byte(policy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(r.policy+".new", r.policy); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// connect opens a session with a token that is good for a while.
+func (r *revocation) connect(t *testing.T, name string, life time.Duration, roles ...string) *stompclient.Conn {
+	t.Helper()
+	claims := jwt.MapClaims{"sub": name, "exp": time.Now().Add(life).Unix(), "roles": roles}
+	token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, claims).SignedString([]byte(tokenSecret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return connect(t, r.srv, "passcode", token)
+}
+
+// open opens sessions that each subscribe to a topic below first.
+func (r *revocation) open(t *testing.T, n int, first string, life time.Duration) []*stompclient.Conn {
+	t.Helper()
+	conns := make([]*stompclient.Conn, n)
+	for i := range conns {
+		conns[i] = r.connect(t, fmt.Sprintf("%s-%d", first, i), life)
+		ask(t, conns[i], subscribe("s", fmt.Sprintf("/topic/%s/%d", first, i)))
+	}
+	return conns
+}
+
+// allEnded waits until all sessions have got an ERROR with that text and returns how long that took since begun.
+func allEnded(t *testing.T, conns []*stompclient.Conn, text string, begun time.Time) time.Duration {
+	t.Helper()
+	var team crew
+	for _, c := range conns {
+		team.launch(func() error {
+			f, err := c.Read(patience)
+			if err != nil || f.Command != "ERROR" || !strings.HasPrefix(f.Get("message"), text) {
+				return unexpected(f, err, "the ERROR "+text)
+			}
+			return nil
+		})
+	}
+	if err := team.wait(); err != nil {
+		t.Fatal(err)
+	}
+	return time.Since(begun)
+}
+
+// inTime wants one of three rounds to be in time: what makes sessions outlive their right does so each time, other work on
+// the machine does not.
+func inTime(t *testing.T, round func() time.Duration) {
+	t.Helper()
+	for left := 3; ; left-- {
+		took := round()
+		t.Logf("%d sessions ended within %v", revoked, took)
+		switch {
+		case took <= revokedWithin:
+			return
+		case left == 1:
+			t.Errorf("sessions ended %v after the loss of their right, want at most %v", took, revokedWithin)
+			return
+		}
+	}
+}
+
+// byPolicy loads a policy that has the right no more. A consumer that held messages is among those that end.
+func (r *revocation) byPolicy(t *testing.T) {
+	owner := r.connect(t, "owner", time.Hour, "owner")
+	inTime(t, func() time.Duration {
+		conns := r.open(t, revoked-1, "lost", time.Hour)
+		holder := r.connect(t, "holder", time.Hour)
+		ask(t, owner, send("/queue/held", []byte("held")))
+		ask(t, holder, subscribe("h", "/queue/held", "ack", "client"))
+		if _, err := message(holder, patience); err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		r.load(t, keptPolicy)
+		took := allEnded(t, append(conns, holder), "access denied: no right to read /", begun)
+		ask(t, owner, subscribe("o", "/queue/held", "ack", "client"))
+		f, err := message(owner, revokedWithin)
+		if err != nil {
+			t.Fatalf("what the session held is not there at once: %v", err)
+		}
+		ask(t, owner, stompclient.New("ACK", "id", f.Get("ack")))
+		ask(t, owner, stompclient.New("UNSUBSCRIBE", "id", "o"))
+		r.load(t, bothPolicy)
+		until(t, func() error {
+			if got := scrape(t, r.srv, "natstomp_policy_rules"); got != strings.Count(bothPolicy, "\n") {
+				return fmt.Errorf("%d rules are in force", got)
+			}
+			return nil
+		})
+		return took
+	})
+}
+
+// byExpiry lets tokens end.
+func (r *revocation) byExpiry(t *testing.T) {
+	inTime(t, func() time.Duration {
+		life := 4 * time.Second * slowness
+		last := time.Now().Add(life).Truncate(time.Second)
+		conns := make([]*stompclient.Conn, revoked)
+		for i := range conns {
+			conns[i] = r.connect(t, fmt.Sprintf("lost-%d", i), time.Until(last)+time.Millisecond)
+			ask(t, conns[i], subscribe("s", fmt.Sprintf("/topic/lost/%d", i)))
+		}
+		if time.Now().After(last) {
+			t.Fatal("the machine is too slow for this test: the tokens ended before all sessions were open")
+		}
+		took := allEnded(t, conns, "token expired", last)
+		if took < 0 {
+			t.Errorf("all sessions had ended %v before their tokens did", -took)
+		}
+		return took
+	})
+}
+
+// byOperator ends each session by its ID.
+func (r *revocation) byOperator(t *testing.T) {
+	const some = 100
+	conns := r.open(t, some, "lost", time.Hour)
+	resp, err := http.Get("http://" + r.srv.AdminAddr + "/api/stomp/connections")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer struct {
+		Data struct {
+			Connections []struct {
+				ID      string `json:"id"`
+				Session string `json:"client_id"`
+			} `json:"connections"`
+		} `json:"data"`
+	}
+	err = errors.Join(json.NewDecoder(resp.Body).Decode(&answer), resp.Body.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	for _, c := range answer.Data.Connections {
+		if !strings.HasPrefix(c.Session, "lost-") {
+			continue
+		}
+		request, err := http.NewRequest(http.MethodDelete, "http://"+r.srv.AdminAddr+"/api/v1/connections/"+c.ID, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		if err = errors.Join(err, resp.Body.Close()); err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("ending a session: %s %s, %v", resp.Status, text, err)
+		}
+	}
+	t.Logf("%d sessions ended within %v", some, allEnded(t, conns, "disconnected by an operator", begun))
+}

@@ -1,12 +1,15 @@
 package bridge_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natstomp/natstomp/bridge"
@@ -217,5 +220,18 @@ func TestDelayOverAnOutage(t *testing.T) {
 			t.Errorf("got %q again or early", body)
 		}
 		got[body] = true
+	}
+}
+
+// TestAway tells faults that pass from others: a client is told that NATS is away, not of an internal error.
+func TestAway(t *testing.T) {
+	for err, want := range map[error]bool{
+		nats.ErrConnectionClosed: true, nats.ErrDisconnected: true, nats.ErrTimeout: true, nats.ErrNoResponders: true,
+		nats.ErrConnectionDraining: true, context.DeadlineExceeded: true, bridge.ErrTimeout: true,
+		&jetstream.APIError{Code: 503}: true, &jetstream.APIError{Code: 400}: false, bridge.ErrQueueFull: false, bridge.ErrNoRoom: false,
+	} {
+		if got := bridge.Away(fmt.Errorf("doing: %w", err)); got != want {
+			t.Errorf("%v: got %v, want %v", err, got, want)
+		}
 	}
 }

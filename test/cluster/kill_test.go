@@ -44,7 +44,7 @@ func TestClusterKill(t *testing.T) {
 		l.more(t, 1_000)
 	}
 	topic.finish(t)
-	l.finish(t)
+	l.finish(t, js)
 	if l.gap > maxStall {
 		t.Errorf("no receipt for %v, want at most %v", l.gap, maxStall)
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -162,7 +164,7 @@ func (l *load) more(t *testing.T, n int64) {
 }
 
 // finish ends the load and fails the test for anything that is lost, stored twice or unflagged.
-func (l *load) finish(t *testing.T) {
+func (l *load) finish(t *testing.T, js jetstream.JetStream) {
 	t.Helper()
 	l.stop.Store(true)
 	until(t, func() error {
@@ -198,7 +200,20 @@ func (l *load) finish(t *testing.T) {
 	if err := errors.Join(l.errs...); err != nil {
 		t.Error(err)
 	}
+	l.once(t, js)
 	t.Logf("%d receipted, %d delivered again, longest time without a receipt %v", len(l.confirms), l.doubles, l.gap.Round(time.Millisecond))
+}
+
+// once fails the test if the stream has stored more than the messages that were sent, delivered or not. l.mu is held.
+func (l *load) once(t *testing.T, js jetstream.JetStream) {
+	t.Helper()
+	s, err := js.Stream(t.Context(), queueStream(strings.TrimPrefix(l.queue, "/queue/")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := s.CachedInfo().State.LastSeq, uint64(len(l.stored)); got != want {
+		t.Errorf("%d messages were stored, want the %d that were sent", got, want)
+	}
 }
 
 // inOrder fails the test if the messages of a producer are not stored in the order in which they were sent.

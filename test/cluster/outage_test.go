@@ -28,7 +28,8 @@ func TestServerRestarts(t *testing.T) {
 		n.start(t)
 		l.more(t, 2_000)
 	}
-	l.finish(t)
+	_, js := native(t, n.url())
+	l.finish(t, js)
 	l.inOrder(t)
 }
 
@@ -66,7 +67,8 @@ func TestLinkCut(t *testing.T) {
 				t.Errorf("the first receipt came %v after the link was whole, want at most %v", took, recovery)
 			}
 			l.more(t, 1_000)
-			l.finish(t)
+			_, js := native(t, n.url())
+			l.finish(t, js)
 			l.inOrder(t)
 		})
 	}

@@ -129,7 +129,10 @@ func (f *File) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case _ = <-w.Errors: // Something was missed, or nothing can be told: the tick is still there.
+		case err := <-w.Errors:
+			if err != nil { // Something was missed.
+				quiet.Reset(settle)
+			}
 		case <-w.Events:
 			if since.IsZero() {
 				since = time.Now()

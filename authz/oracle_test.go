@@ -282,6 +282,7 @@ var models = map[string]func(string) string{
 	"ranked":   strings.NewReplacer("some(where (p.eft == allow)) && !some(where (p.eft == deny))", "subjectPriority(p.eft) || deny").Replace,
 	"open":     strings.NewReplacer("some(where (p.eft == allow)) && !some(where (p.eft == deny))", "!some(where (p.eft == deny))").Replace,
 	"no roles": strings.NewReplacer("[role_definition]\ng = _, _\n", "", "g(r.sub, p.sub)", "r.sub == p.sub").Replace,
+	"master":   strings.NewReplacer(`p.sub == "*" ||`, `p.sub == "*" || r.sub == "b" ||`).Replace,
 	"root":     strings.NewReplacer(`(p.res == "*"`, `(r.sub == "al" || p.res == "*"`).Replace,
 }
 

@@ -95,22 +95,18 @@ func (s *Session) decide(q question, a Action, resource string) bool {
 
 // current returns the view of the policy in force.
 func (s *Session) current() *view {
+	state := s.authorizer.state.Load()
 	s.mu.Lock()
 	v := s.view
 	s.mu.Unlock()
-	for {
-		state := s.authorizer.state.Load()
-		if v.state == state {
-			return v
-		}
-		fresh := s.look(state)
-		s.mu.Lock()
-		if s.view.state.epoch < state.epoch {
-			s.view = fresh
-		}
-		v = s.view
-		s.mu.Unlock()
+	if v.state == state {
+		return v
 	}
+	v = s.look(state)
+	s.mu.Lock()
+	s.view = v
+	s.mu.Unlock()
+	return v
 }
 
 // look returns the session as a policy sees it.

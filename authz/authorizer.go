@@ -68,7 +68,7 @@ func (st *state) subjects(identity string, roles []string) *subjects {
 }
 
 func (st *state) decide(r request) bool {
-	if st.policy == nil {
+	if st.policy == nil { // It came between.
 		return st.answer
 	}
 	allowed, _, err := st.policy.decide(r)

@@ -63,6 +63,9 @@ func (s *Session) Allowed(a Action, resource, channel string) bool {
 	if !ok {
 		return false
 	}
+	if st := s.authorizer.state.Load(); st.policy == nil {
+		return st.answer
+	}
 	q := question{channel, kind}
 	s.mu.Lock()
 	v := s.view

@@ -68,7 +68,7 @@ func (st *state) subjects(identity string, roles []string) *subjects {
 }
 
 func (st *state) decide(r request) bool {
-	if st.policy == nil {
+	if st.policy == nil { // It came between.
 		return st.answer
 	}
 	allowed, _, err := st.policy.decide(r)
@@ -104,16 +104,16 @@ func AllowAll() *Authorizer {
 	return a
 }
 
-// Load takes the text of a policy in force, or refuses it with a *PolicyError that has all its faults: then the one
+// Load puts a policy in force whose text is given, or refuses it with a *PolicyError that has all its faults; then the one
 // before stays. Origin says where the text came from, for faults and Status. When Load has returned, no decision of the
-// policy before is given any more. Calls take effect one after the other.
+// policy before is given any more. Calls take effect one after the other; the text is not kept.
 func (a *Authorizer) Load(origin string, text []byte) error {
 	err := a.take(origin, text)
 	a.tell()
 	return err
 }
 
-// Fail tells that a policy that should be taken in force could not be had; the one before stays.
+// Fail tells that a policy that should be in force could not be had; the one before stays.
 func (a *Authorizer) Fail(origin string, err error) {
 	a.mu.Lock()
 	_ = a.refuse(fmt.Errorf("%s: %w", origin, err))

@@ -102,6 +102,28 @@ func BenchmarkLogins(b *testing.B) {
 	}
 }
 
+// BenchmarkRecheck asks 5,000 sessions with one subscription each anew after a change of 1,000 rules.
+func BenchmarkRecheck(b *testing.B) {
+	text := []byte(rulesFor(1000))
+	a := newAuthorizer(b, string(text))
+	sessions := make([]*authz.Session, 5000)
+	for i := range sessions {
+		sessions[i] = newSession(b, a, fmt.Sprintf("user%d", i%100))
+	}
+	for b.Loop() {
+		b.StopTimer()
+		if err := a.Load("policy.csv", text); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		for i, s := range sessions {
+			if !s.Allowed(authz.Read, "events", fmt.Sprintf("dept%d.team1.>", i%100)) {
+				b.Fatal("got a denial, want allowed")
+			}
+		}
+	}
+}
+
 func BenchmarkLoad(b *testing.B) {
 	for _, n := range []int{100, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

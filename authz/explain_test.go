@@ -88,6 +88,21 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// TestTurnedRoles asks g the wrong way round: who has the identity as a role. Nobody has, but the identity itself.
+func TestTurnedRoles(t *testing.T) {
+	a, err := authz.New(authz.Config{Model: strings.Replace(authz.DefaultModel, "g(r.sub, p.sub)", "g(p.sub, r.sub)", 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	load(t, a, "p, bob, events, a, read, allow\np, alice, events, b, read, allow\np, role:x, events, c, read, allow\ng, alice, role:x")
+	s := newSession(t, a, "alice")
+	for channel, want := range map[string]bool{"a": false, "b": true, "c": false} {
+		if got := s.Allowed(authz.Read, "events", channel); got != want {
+			t.Errorf("%s: got %t, want %t", channel, got, want)
+		}
+	}
+}
+
 // TestExplainNothing explains where there is nothing to go by.
 func TestExplainNothing(t *testing.T) {
 	a, err := authz.New(authz.Config{})

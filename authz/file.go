@@ -21,7 +21,7 @@ const (
 	settle = 100 * time.Millisecond
 	// settleMost bounds settle where something happens all the time.
 	settleMost = 500 * time.Millisecond
-	// lookEvery is how often the file is read though nothing was heard, for file systems that tell nothing.
+	// lookEvery is how often the file is looked at though nothing was heard, for file systems that tell nothing.
 	lookEvery = 2 * time.Second
 )
 
@@ -30,6 +30,7 @@ type File struct {
 	// Immutable.
 	authorizer *Authorizer
 	path       string
+	lookEvery  time.Duration
 
 	// Guarded by mu.
 	mu   sync.Mutex
@@ -45,7 +46,7 @@ type seen struct {
 
 // NewFile returns a File that has read nothing yet.
 func NewFile(a *Authorizer, path string) *File {
-	return &File{authorizer: a, path: path}
+	return &File{authorizer: a, path: path, lookEvery: lookEvery}
 }
 
 // Reload reads the file and loads it, also if it is as before; what SIGHUP asks for, and the start. The error is that of
@@ -119,7 +120,7 @@ func (f *File) Run(ctx context.Context) error {
 	}
 	defer func() { _ = w.Close() }()
 	watched := watching{watcher: w}
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(f.lookEvery)
 	defer tick.Stop()
 	quiet := time.NewTimer(settle) // What changed before the watch began.
 	defer quiet.Stop()
@@ -129,7 +130,10 @@ func (f *File) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case _ = <-w.Errors: // Something was missed, or nothing can be told: the tick is still there.
+		case err := <-w.Errors:
+			if err != nil { // Something was missed.
+				quiet.Reset(settle)
+			}
 		case <-w.Events:
 			if since.IsZero() {
 				since = time.Now()

@@ -25,7 +25,7 @@ var prefixes = []string{
 func TestD6OneValue(t *testing.T) {
 	n := 1_000_000
 	if raceEnabled || testing.Short() {
-		n = 50_000
+		n = 20_000
 	}
 	rules := []authz.Rule{
 		{Subject: "*", Resource: "*", Channel: "ok.>", Action: "*", Effect: "allow"},

@@ -63,6 +63,9 @@ func (s *Session) Allowed(a Action, resource, channel string) bool {
 	if !ok {
 		return false
 	}
+	if st := s.authorizer.state.Load(); st.policy == nil {
+		return st.answer
+	}
 	q := question{channel, kind}
 	s.mu.Lock()
 	v := s.view
@@ -95,22 +98,18 @@ func (s *Session) decide(q question, a Action, resource string) bool {
 
 // current returns the view of the policy in force.
 func (s *Session) current() *view {
+	state := s.authorizer.state.Load()
 	s.mu.Lock()
 	v := s.view
 	s.mu.Unlock()
-	for {
-		state := s.authorizer.state.Load()
-		if v.state == state {
-			return v
-		}
-		fresh := s.look(state)
-		s.mu.Lock()
-		if s.view.state.epoch < state.epoch {
-			s.view = fresh
-		}
-		v = s.view
-		s.mu.Unlock()
+	if v.state == state {
+		return v
 	}
+	v = s.look(state)
+	s.mu.Lock()
+	s.view = v
+	s.mu.Unlock()
+	return v
 }
 
 // look returns the session as a policy sees it.

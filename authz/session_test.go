@@ -53,7 +53,7 @@ func TestC13CacheDies(t *testing.T) {
 func TestC13Memory(t *testing.T) {
 	asked := 1_000_000
 	if raceEnabled || testing.Short() {
-		asked = 50_000
+		asked = 10_000
 	}
 	s := newSession(t, newAuthorizer(t, "p, alice, events, x.>, write, allow"), "alice")
 	heap := func() uint64 {

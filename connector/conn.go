@@ -14,6 +14,7 @@ import (
 
 	"github.com/natstomp/natstomp/bridge"
 	"github.com/natstomp/natstomp/connector/frame"
+	"github.com/natstomp/natstomp/connector/listen"
 	"github.com/natstomp/natstomp/router"
 )
 
@@ -352,7 +353,7 @@ func (c *conn) cut() {
 		_ = a.Abort() // The session is over either way.
 		return
 	}
-	_ = c.net.Close() // See above.
+	_ = listen.Abort(c.net) // See above.
 }
 
 // mute drops what is not written and accepts nothing more. c.mu is held.

@@ -17,6 +17,7 @@ import (
 	"github.com/natstomp/natstomp/bridge/broker"
 	"github.com/natstomp/natstomp/connector/frame"
 	"github.com/natstomp/natstomp/connector/internal/metrics"
+	"github.com/natstomp/natstomp/connector/listen"
 	"github.com/natstomp/natstomp/router"
 )
 
@@ -54,16 +55,17 @@ type Server struct {
 	lateAnswers atomic.Uint64  // answers of STOMP responders after the deadline
 	wg          sync.WaitGroup // accept loops, the admin server and sessions
 
-	mu         sync.Mutex
-	started    bool                       // guarded by mu
-	listeners  []listener                 // guarded by mu
-	conns      map[*conn]struct{}         // guarded by mu
-	idle       []*programEnd              // guarded by mu; sessions of Publish
-	subscribed map[*Subscription]struct{} // guarded by mu; sessions of Subscribe
-	taken      int                        // guarded by mu; connections that hold a slot of limits.connections
-	locals     int                        // guarded by mu; sessions of the program
-	accepted   [transports]uint64         // guarded by mu
-	past       sums                       // guarded by mu; traffic of the connections that have ended
+	mu           sync.Mutex
+	started      bool                       // guarded by mu
+	listeners    []listener                 // guarded by mu
+	conns        map[*conn]struct{}         // guarded by mu
+	certificates []*listen.TLS              // guarded by mu; of the listeners with TLS
+	idle         []*programEnd              // guarded by mu; sessions of Publish
+	subscribed   map[*Subscription]struct{} // guarded by mu; sessions of Subscribe
+	taken        int                        // guarded by mu; connections that hold a slot of limits.connections
+	locals       int                        // guarded by mu; sessions of the program
+	accepted     [transports]uint64         // guarded by mu
+	past         sums                       // guarded by mu; traffic of the connections that have ended
 }
 
 // New checks the configuration and returns a Server that is not started. The error holds every fault.
@@ -224,8 +226,8 @@ func (s *Server) Status() Status {
 // the sessions that are left are cut; NATS is stopped in any case. It must follow a successful Start, once.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
-	s.closeListeners("tcp", "ws", served) // The admin listener stays, so that readiness can be asked.
-	s.haltPulls()                         // First, so that nothing given back goes to another session of this server.
+	s.closeListeners("tcp", "tls", "ws", "wss", served) // The admin listener stays, so that readiness can be asked.
+	s.haltPulls()                                       // First, so that nothing given back goes to another session of this server.
 	s.bridge.Closing()
 	s.mu.Lock()
 	for c := range s.conns {

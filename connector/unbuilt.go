@@ -1,18 +1,8 @@
 package connector
 
-import "fmt"
-
 // Unbuilt says what c configures that this version does not do yet. Each line of skip names a setting that has no
 // effect, for the log; each line of fatal one that must not be ignored, so that a Server with it does not start.
 func (c Config) Unbuilt() (skip, fatal []string) {
-	for _, l := range []struct{ name, address string }{
-		{"tls", c.Listeners.TLS.Address},
-		{"wss", c.Listeners.WSS.Address},
-	} {
-		if !off(l.address) {
-			skip = append(skip, fmt.Sprintf("listener %s %s is not built yet and is skipped", l.name, l.address))
-		}
-	}
 	for _, s := range []struct {
 		path string
 		set  bool

@@ -27,7 +27,8 @@ func newServe(p process) *cobra.Command {
 		Short: "Serve STOMP clients until SIGINT or SIGTERM",
 		Long: "serve runs natstomp: without any setting STOMP on 127.0.0.1:61613, with a NATS server of its own that keeps its\n" +
 			"messages in ./natstomp-data. Each setting is a key of the configuration file, a variable and a flag; flags win over\n" +
-			"variables, and those over the file. Secrets have no flag. SIGINT or SIGTERM stops it cleanly, a second one at once.",
+			"variables, and those over the file. Secrets have no flag. SIGINT or SIGTERM stops it cleanly, a second one at once.\n" +
+			"SIGHUP reads certificates again, which a change of their files does too.",
 		Example: "  natstomp serve\n  natstomp serve --config natstomp.yaml\n  natstomp serve --listeners-tcp-address 127.0.0.1:0 --nats-embedded-listen off",
 		Args:    atMost(0),
 	}
@@ -74,6 +75,7 @@ func serve(p process, config loaded, signals <-chan os.Signal) error {
 			log.Warn("start block not written", "err", err)
 		}
 	}
+	defer onHangup(s.Reload, log)()
 	return runServer(s, log, ready, signals)
 }
 

@@ -139,7 +139,7 @@ func (j *journal) String() string {
 
 func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
 
-// secureServer accepts on a listener with TLS and keeps what comes. With echo it sends back what it gets.
+// secureServer accepts on a listener with TLS and sends back what it gets.
 type secureServer struct {
 	*listen.TLS
 	address string
@@ -149,7 +149,7 @@ type secureServer struct {
 
 func serveTLS(t *testing.T, f listen.TLSFiles) *secureServer {
 	t.Helper()
-	s := &secureServer{log: &journal{}, conns: make(chan net.Conn, 1000)}
+	s := &secureServer{log: &journal{}, conns: make(chan net.Conn, 10)}
 	var err error
 	if s.TLS, err = listen.NewTLS(f, s.log.logger()); err != nil {
 		t.Fatal(err)
@@ -161,8 +161,9 @@ func serveTLS(t *testing.T, f listen.TLSFiles) *secureServer {
 	}
 	s.address = inner.Addr().String()
 	l := s.Listen(inner)
-	var wg sync.WaitGroup
-	wg.Go(func() {
+	var accepting, serving sync.WaitGroup
+	var all []net.Conn
+	accepting.Go(func() {
 		for {
 			nc, err := l.Accept()
 			if err != nil {
@@ -171,8 +172,12 @@ func serveTLS(t *testing.T, f listen.TLSFiles) *secureServer {
 				}
 				return
 			}
-			s.conns <- nc
-			wg.Go(func() {
+			all = append(all, nc)
+			select {
+			case s.conns <- nc:
+			default: // Nobody looks at so many.
+			}
+			serving.Go(func() {
 				_, _ = io.Copy(nc, nc) // Ends with the client.
 				_ = nc.Close()
 			})
@@ -180,11 +185,11 @@ func serveTLS(t *testing.T, f listen.TLSFiles) *secureServer {
 	})
 	t.Cleanup(func() {
 		_ = l.Close()
-		close(s.conns)
-		for nc := range s.conns {
+		accepting.Wait()
+		for _, nc := range all {
 			_ = nc.Close()
 		}
-		wg.Wait()
+		serving.Wait()
 	})
 	return s
 }

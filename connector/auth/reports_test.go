@@ -18,7 +18,7 @@ func TestFR108OneTextForAll(t *testing.T) {
 	for name, shown := range map[string]string{
 		"alg none":                    b64(`{"alg":"none"}`) + good[len(b64(`{"alg":"RS256","typ":"JWT"}`)):],
 		"alg in lower case":           token(t, c.Now(), signers()["RS256"], values{"alg": "rs256"}, nil),
-		"HS256 with the public key":   token(t, c.Now(), signer{"HS256", publicPEM(t, signers()["RS256"].public())}, nil, nil),
+		"HS256 with the public key":   token(t, c.Now(), signer{Algorithm: "HS256", Key: publicPEM(t, signers()["RS256"].Public())}, nil, nil),
 		"nothing":                     "",
 		"a passcode that is no token": "guest",
 	} {

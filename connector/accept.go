@@ -27,13 +27,13 @@ func (s *Server) accept(l net.Listener) {
 			time.Sleep(acceptPause)
 			continue
 		}
-		s.admit(nc, proof{})
+		s.admit(nc, "")
 	}
 }
 
 // admit starts the session of a new socket. The slot below limits.connections is taken here; who gets none is told so
 // at the handshake.
-func (s *Server) admit(nc net.Conn, shown proof) {
+func (s *Server) admit(nc net.Conn, token string) {
 	raw := nc
 	if over, ok := nc.(interface{ NetConn() net.Conn }); ok {
 		raw = over.NetConn()
@@ -44,7 +44,7 @@ func (s *Server) admit(nc net.Conn, shown proof) {
 		})
 	}
 	s.mu.Lock()
-	c, why := s.enter(nc, shown)
+	c, why := s.enter(nc, token)
 	s.mu.Unlock()
 	if c == nil {
 		s.turnedAway[why].Add(1)
@@ -58,7 +58,7 @@ func (s *Server) admit(nc net.Conn, shown proof) {
 }
 
 // enter makes the session of a new socket and gives it a slot, or tells why there is none for it. s.mu is held.
-func (s *Server) enter(nc net.Conn, shown proof) (*conn, rejection) {
+func (s *Server) enter(nc net.Conn, token string) (*conn, rejection) {
 	local := transportOf(nc) == viaLocal // Needs no slot.
 	limit := s.cfg.Limits.Connections
 	refused := !local && limit > 0 && s.taken >= limit
@@ -68,7 +68,7 @@ func (s *Server) enter(nc net.Conn, shown proof) (*conn, rejection) {
 	case refused && len(s.conns)-s.taken-s.locals >= refusedRoom:
 		return nil, rejectedFlood
 	}
-	c := newConn(s, nc, shown, refused)
+	c := newConn(s, nc, token, refused)
 	s.conns[c] = struct{}{}
 	s.accepted[c.via]++
 	switch {

@@ -16,6 +16,7 @@ import (
 	"github.com/natstomp/natstomp/bridge"
 	"github.com/natstomp/natstomp/connector/auth"
 	"github.com/natstomp/natstomp/connector/frame"
+	"github.com/natstomp/natstomp/connector/listen"
 	"github.com/natstomp/natstomp/router"
 )
 
@@ -47,7 +48,7 @@ type conn struct {
 	connected bool
 	session   string
 	identity  string                   // whose durable subscriptions and x-dedup-ids these are; the name in who
-	proof     proof                    // until CONNECT
+	token     string                   // of the WebSocket handshake, until CONNECT
 	subs      map[string]*subscription // by id, or by destination for a 1.0 client without ids
 	byIndex   map[uint32]*subscription
 	gone      map[uint32]uint64 // ended subscriptions: the newest message of each
@@ -92,7 +93,7 @@ type conn struct {
 	starved bool // guarded by mu; a pull waits for room in the connection's limits
 }
 
-func newConn(s *Server, nc net.Conn, shown proof, refused bool) *conn {
+func newConn(s *Server, nc net.Conn, token string, refused bool) *conn {
 	c := &conn{
 		srv:     s,
 		net:     nc,
@@ -101,7 +102,7 @@ func newConn(s *Server, nc net.Conn, shown proof, refused bool) *conn {
 		name:    randomHex(),
 		log:     s.log.With("remote", nc.RemoteAddr().String()),
 		audit:   s.audit.With("remote", nc.RemoteAddr().String()),
-		proof:   shown,
+		token:   token,
 		refused: refused,
 		wake:    make(chan struct{}, 1),
 		ended:   make(chan struct{}),
@@ -385,7 +386,7 @@ func (c *conn) cut() {
 		_ = a.Abort() // The session is over either way.
 		return
 	}
-	_ = c.net.Close() // See above.
+	_ = listen.Abort(c.net) // See above.
 }
 
 // mute drops what is not written and accepts nothing more. c.mu is held.

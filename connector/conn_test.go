@@ -29,7 +29,7 @@ func session(t *testing.T) (*conn, net.Conn) {
 	s.metrics = s.newMetrics()
 	ours, theirs := net.Pipe()
 	t.Cleanup(func() { _ = theirs.Close() }) // It may be closed already.
-	return newConn(s, ours, proof{}, false), theirs
+	return newConn(s, ours, "", false), theirs
 }
 
 // run serves c until the test has read everything from its peer.

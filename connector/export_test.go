@@ -3,7 +3,7 @@ package connector
 import "net"
 
 // Admit serves a client on a connection of the test's own, such as one without any buffer.
-func (s *Server) Admit(nc net.Conn) { s.admit(nc, proof{}) }
+func (s *Server) Admit(nc net.Conn) { s.admit(nc, "") }
 
 // Sessions is how many sessions are not over. What one held is back in its queues when it is not counted any more.
 func (s *Server) Sessions() int {

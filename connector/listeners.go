@@ -2,7 +2,6 @@ package connector
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"slices"
@@ -27,41 +26,43 @@ func (s *Server) listen() error {
 	var errs []error
 	l := s.cfg.Listeners
 	if on(l.TCP.Address) {
-		errs = append(errs, s.open("tcp", l.TCP, s.accept))
+		errs = append(errs, s.open(socket{name: "tcp", Listener: l.TCP}, s.accept))
+	}
+	if on(l.TLS.Address) {
+		errs = append(errs, s.open(l.TLS.socket(), s.accept))
 	}
 	if on(l.WS.Address) {
-		mux := http.NewServeMux()
-		for _, path := range l.WS.Paths {
-			mux.Handle(path, s.WebSocket())
-		}
-		errs = append(errs, s.openHTTP("ws", Listener{Address: l.WS.Address, Optional: l.WS.Optional}, mux))
+		errs = append(errs, s.openHTTP(l.WS.socket("ws"), s.webSockets(l.WS)))
+	}
+	if on(l.WSS.Address) {
+		errs = append(errs, s.openHTTP(l.WSS.socket("wss"), s.webSockets(l.WSS)))
 	}
 	if on(l.Admin.Address) {
-		errs = append(errs, s.openHTTP("admin", l.Admin, admin.WithChanges(s.Admin(), admin.Changes{Forget: s.ForgetQueue, Disconnect: s.Disconnect})))
+		errs = append(errs, s.openHTTP(socket{name: "admin", Listener: l.Admin},
+			admin.WithChanges(s.Admin(), admin.Changes{Forget: s.ForgetQueue, Disconnect: s.Disconnect})))
 	}
 	return errors.Join(errs...)
 }
 
 func on(address string) bool { return address != "" && address != "off" }
 
-func (s *Server) open(name string, cfg Listener, serve func(net.Listener)) error {
-	l, err := net.Listen("tcp", cfg.Address)
+func (s *Server) open(at socket, serve func(net.Listener)) error {
+	l, err := s.bind(at)
 	if err != nil {
-		err = fmt.Errorf("listeners.%s.address: %w; choose another with --listeners-%s-address", name, err, name)
-		if cfg.Optional {
-			s.log.Error("optional listener did not start", "listener", name, "err", err)
+		if at.Optional {
+			s.log.Error("optional listener did not start", "listener", at.name, "err", err)
 			return nil
 		}
 		return err
 	}
 	s.mu.Lock()
-	s.listeners = append(s.listeners, listener{name, l})
+	s.listeners = append(s.listeners, listener{at.name, l})
 	s.mu.Unlock()
 	s.wg.Go(func() { serve(l) })
 	return nil
 }
 
-func (s *Server) openHTTP(name string, cfg Listener, handler http.Handler) error {
+func (s *Server) openHTTP(at socket, handler http.Handler) error {
 	h := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: s.cfg.Limits.ConnectTimeout,
@@ -71,32 +72,39 @@ func (s *Server) openHTTP(name string, cfg Listener, handler http.Handler) error
 	s.mu.Lock()
 	s.http = append(s.http, h)
 	s.mu.Unlock()
-	return s.open(name, cfg, func(l net.Listener) {
+	return s.open(at, func(l net.Listener) {
 		if err := h.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
-			s.log.Error("listener failed", "listener", name, "err", err)
+			s.log.Error("listener failed", "listener", at.name, "err", err)
 		}
 	})
 }
 
-// WebSocket returns a handler that serves STOMP over WebSocket, for the mux of a host program; the listeners ws and wss
-// use it too. Which pages may connect says listeners.ws.origins. The handler returns when the handshake is answered;
-// the session then belongs to the Server. It answers 503 before Start and after Shutdown has begun.
-func (s *Server) WebSocket() http.Handler {
+// webSockets serves a listener's paths.
+func (s *Server) webSockets(l WSListener) http.Handler {
+	mux := http.NewServeMux()
+	for _, path := range l.Paths {
+		mux.Handle(path, s.webSocket(l.Origins))
+	}
+	return mux
+}
+
+// WebSocket returns a handler that serves STOMP over WebSocket, for the mux of a host program. Which pages may connect
+// says listeners.ws.origins. The handler returns when the handshake is answered; the session then belongs to the Server.
+// It answers 503 before Start and after Shutdown has begun.
+func (s *Server) WebSocket() http.Handler { return s.webSocket(s.cfg.Listeners.WS.Origins) }
+
+func (s *Server) webSocket(origins []string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.running() {
 			http.Error(w, "server is not running", http.StatusServiceUnavailable)
 			return
 		}
-		nc, err := listen.Upgrade(w, r, s.cfg.Listeners.WS.Origins)
+		nc, err := listen.Upgrade(w, r, origins)
 		if err != nil {
 			s.log.Info("websocket handshake refused", "remote", r.RemoteAddr, "err", printable(err.Error()))
 			return
 		}
-		shown := proof{token: auth.Bearer(r, s.cfg.Auth.JWT.Cookie)}
-		if r.TLS != nil {
-			shown.certificate = verified(*r.TLS)
-		}
-		s.admit(nc, shown)
+		s.admit(nc, auth.Bearer(r, s.cfg.Auth.JWT.Cookie))
 	})
 }
 

@@ -76,7 +76,7 @@ func (s *Server) openLocal() (*programEnd, error) {
 	}
 	requests, requested := net.Pipe()
 	answered, answers := net.Pipe()
-	s.admit(&localEnd{Conn: answers, in: requested}, proof{})
+	s.admit(&localEnd{Conn: answers, in: requested}, "")
 	l := &programEnd{out: requests, in: answered, dec: frame.NewDecoder(answered, frame.Limits{})}
 	connect := frame.Frame{Command: frame.Connect, Headers: []frame.Header{header("accept-version", "1.2")}}
 	if err := l.exchange(&connect, frame.Connected); err != nil {

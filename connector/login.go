@@ -2,14 +2,13 @@ package connector
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"net/netip"
 	"time"
 
 	"github.com/natstomp/natstomp/connector/auth"
 	"github.com/natstomp/natstomp/connector/frame"
+	"github.com/natstomp/natstomp/connector/listen"
 )
 
 // refreshDestination takes a new token (DESIGN section 6); it is no destination of section 2.
@@ -20,12 +19,6 @@ var (
 	errTokenExpired   = &ClientError{Text: "token expired", reason: "expired"}
 	errNoMore         = &ClientError{Text: "client certificate expired", reason: "expired"}
 )
-
-// proof is what the transport knows of a client.
-type proof struct {
-	token       string            // of the WebSocket handshake
-	certificate *x509.Certificate // that TLS has verified
-}
 
 // newLogins makes what knows who clients are.
 func (s *Server) newLogins() error {
@@ -45,9 +38,9 @@ func (c *conn) login(f *frame.Frame) error {
 	}
 	shown := auth.Credentials{
 		Client: text("client-id"), Login: text("login"), Passcode: text("passcode"),
-		Token: c.proof.token, Certificate: c.certificate(), Remote: c.address(),
+		Token: c.token, Certificate: listen.PeerCertificate(c.net), Remote: c.address(),
 	}
-	c.proof = proof{}
+	c.token = ""
 	if c.via == viaLocal {
 		return c.assume(auth.Identity{Name: shown.Client, Source: auth.Claimed})
 	}
@@ -178,26 +171,6 @@ func (c *conn) limited(most time.Duration) (context.Context, context.CancelFunc)
 		}
 	})
 	return ctx, cancel
-}
-
-// certificate is the one that the client has proved to own, nil for none.
-func (c *conn) certificate() *x509.Certificate {
-	if c.proof.certificate != nil {
-		return c.proof.certificate
-	}
-	over, ok := c.net.(interface{ ConnectionState() tls.ConnectionState })
-	if !ok {
-		return nil
-	}
-	return verified(over.ConnectionState())
-}
-
-// verified is the certificate of a client of whom TLS has a verified chain.
-func verified(state tls.ConnectionState) *x509.Certificate {
-	if len(state.VerifiedChains) == 0 {
-		return nil
-	}
-	return state.PeerCertificates[0]
 }
 
 // address is where the client is; not valid for one without a socket.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/natstomp/natstomp/authz"
+	"github.com/natstomp/natstomp/bridge"
 	"github.com/natstomp/natstomp/router"
 )
 
@@ -61,11 +62,11 @@ func (s *Server) watchFiles() {
 	}
 }
 
-// Reload reads the policy file, the users file and the key files again, which also happens by itself when they change.
-// What has a fault is refused whole, and what was in force before stays. The error has every fault. Connections are kept;
-// those that lost a right that they use get an ERROR.
+// Reload reads the policy file, the users file, the key files and the certificates again, which also happens by itself
+// when they change. What has a fault is refused whole, and what was in force before stays. The error has every fault.
+// Connections are kept; those that lost a right that they use get an ERROR. It is safe for concurrent use.
 func (s *Server) Reload() error {
-	err := s.logins.Reload()
+	err := errors.Join(s.reloadCertificates(), s.logins.Reload())
 	if s.policy != nil {
 		err = errors.Join(err, s.policy.Reload())
 	}
@@ -80,7 +81,7 @@ func (s *Server) settingsFault() error {
 	if st := s.rights.Status(); st.Err != nil {
 		return fmt.Errorf("policy refused, the one before stays: %w", firstLine(st.Err))
 	} else if s.cfg.Authz.KV && st.Epoch == 0 {
-		return errors.New("no policy yet in the NATS bucket " + PolicyBucket)
+		return errors.New("no policy yet in the NATS bucket " + bridge.PolicyBucket)
 	}
 	if err := s.logins.Fault(); err != nil {
 		return fmt.Errorf("file of auth refused, what it said before stays: %w", firstLine(err))

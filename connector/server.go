@@ -19,6 +19,7 @@ import (
 	"github.com/natstomp/natstomp/connector/frame"
 	"github.com/natstomp/natstomp/connector/internal/metrics"
 	"github.com/natstomp/natstomp/connector/internal/pressure"
+	"github.com/natstomp/natstomp/connector/listen"
 	"github.com/natstomp/natstomp/router"
 )
 
@@ -68,16 +69,17 @@ type Server struct {
 	lateAnswers atomic.Uint64  // answers of STOMP responders after the deadline
 	wg          sync.WaitGroup // accept loops, the admin server and sessions
 
-	mu         sync.Mutex
-	started    bool                       // guarded by mu
-	listeners  []listener                 // guarded by mu
-	conns      map[*conn]struct{}         // guarded by mu
-	idle       []*programEnd              // guarded by mu; sessions of Publish
-	subscribed map[*Subscription]struct{} // guarded by mu; sessions of Subscribe
-	taken      int                        // guarded by mu; connections that hold a slot of limits.connections
-	locals     int                        // guarded by mu; sessions of the program
-	accepted   [transports]uint64         // guarded by mu
-	past       sums                       // guarded by mu; traffic of the connections that have ended
+	mu           sync.Mutex
+	started      bool                       // guarded by mu
+	listeners    []listener                 // guarded by mu
+	conns        map[*conn]struct{}         // guarded by mu
+	certificates []*listen.TLS              // guarded by mu; of the listeners with TLS
+	idle         []*programEnd              // guarded by mu; sessions of Publish
+	subscribed   map[*Subscription]struct{} // guarded by mu; sessions of Subscribe
+	taken        int                        // guarded by mu; connections that hold a slot of limits.connections
+	locals       int                        // guarded by mu; sessions of the program
+	accepted     [transports]uint64         // guarded by mu
+	past         sums                       // guarded by mu; traffic of the connections that have ended
 }
 
 // New checks the configuration and returns a Server that is not started. The error holds every fault.
@@ -136,9 +138,6 @@ func (s *Server) Start(ctx context.Context) error {
 	s.live.Store(true)
 	if err := s.listen(); err != nil {
 		return errors.Join(err, s.Shutdown(ctx))
-	}
-	for _, text := range s.cfg.Unbuilt() {
-		s.log.Info("skipped", "reason", text)
 	}
 	return nil
 }
@@ -217,7 +216,6 @@ func (s *Server) Status() Status {
 		},
 		Durability: s.broker.Durability(),
 		AuthMode:   s.cfg.Auth.Mode,
-		Skipped:    s.cfg.Unbuilt(),
 	}
 	if err := s.Ready(); err != nil {
 		st.NotReady = err.Error()
@@ -238,7 +236,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	close(s.stop)
 	s.memory.Stop()
 	s.unwatch()
-	s.closeListeners("tcp", "ws", served) // The admin listener stays, so that readiness can be asked.
+	s.closeListeners("tcp", "tls", "ws", "wss", served) // The admin listener stays, so that readiness can be asked.
 	defer s.giveUpNATS().Stop()
 	s.haltPulls() // First, so that nothing given back goes to another session of this server.
 	if !s.broker.External() {

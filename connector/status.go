@@ -13,8 +13,6 @@ type Status struct {
 	AuthMode string
 	// NotReady says why clients cannot be served yet; empty when they can.
 	NotReady string
-	// Skipped has one sentence for each setting that is configured but not acted on.
-	Skipped []string
 }
 
 // ListenerStatus is an open listener.

@@ -28,9 +28,6 @@ func writeBlock(w io.Writer, b build, config loaded, status connector.Status) er
 		line("durability", durabilityText(status.Durability))
 	}
 	line("identity", identityText(status.AuthMode))
-	for _, s := range status.Skipped {
-		line("skipped", s)
-	}
 	if status.NotReady == "" {
 		text.WriteString("ready\n")
 	} else {

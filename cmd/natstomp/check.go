@@ -38,9 +38,6 @@ func newCheckConfig(p process) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		for _, s := range config.skipped {
-			_, _ = fmt.Fprintf(p.stderr, "note: %s\n", s)
-		}
 		_, err = fmt.Fprintf(p.stdout, "configuration is valid: %s\n", config.fileText())
 		return err
 	}

@@ -25,7 +25,6 @@ type loaded struct {
 	config   connector.Config
 	file     string   // The configuration file, empty if there is none.
 	warnings []string // What the operator should change some day.
-	skipped  []string // What is configured and not built yet.
 }
 
 // loader puts the layers of the configuration together: defaults, file, environment, flags.
@@ -64,12 +63,12 @@ func (l *loader) load(named string) (loaded, error) {
 	if err != nil {
 		return loaded{}, err
 	}
-	skipped := l.check(config)
+	l.check(config)
 	if len(l.faults) > 0 {
 		l.faults.sort()
 		return loaded{}, l.faults
 	}
-	return loaded{config, file, l.warnings, skipped}, nil
+	return loaded{config, file, l.warnings}, nil
 }
 
 // merge reads all layers and returns what they amount to, and the name of the file. What is wrong inside a layer is
@@ -144,8 +143,8 @@ func (l *loader) fault(s source, path, value, reason, hint string) {
 	l.faults = append(l.faults, fault{source: s, Fault: connector.Fault{Path: path, Value: value, Reason: reason, Hint: hint}})
 }
 
-// check notes the faults that show only when all layers are merged, and returns what will not be acted on.
-func (l *loader) check(config connector.Config) (skipped []string) {
+// check notes the faults that show only when all layers are merged.
+func (l *loader) check(config connector.Config) {
 	var invalid connector.Faults
 	if errors.As(config.Validate(), &invalid) {
 		unread := slices.Clone(l.faults)
@@ -159,7 +158,6 @@ func (l *loader) check(config connector.Config) (skipped []string) {
 	l.checkFiles(config)
 	l.checkAuth(config)
 	l.checkPolicy(config)
-	return config.Unbuilt()
 }
 
 // checkListeners wants a listener that clients can reach: the package can do without, the command cannot.

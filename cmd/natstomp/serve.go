@@ -104,11 +104,10 @@ func runServer(s server, log *slog.Logger, ready func(), signals, hangups <-chan
 
 // reload reads policy, users and keys again.
 func reload(s server, log *slog.Logger) {
+	log.Info("reloading", "signal", syscall.SIGHUP.String())
 	if err := s.Reload(); err != nil {
-		log.Error("reload refused, what was in force before stays", "err", err)
-		return
+		log.Error("reload refused in part; what was in force before stays", "err", err)
 	}
-	log.Info("reloaded")
 }
 
 // errStopped says that a signal came before the server was ready.

@@ -148,7 +148,6 @@ func TestStartBlock(t *testing.T) {
 		NATS:       connector.NATSStatus{Mode: "embedded", ServerVersion: "2.15.3", ClientAddress: "127.0.0.1:4222", StoreDir: "/data"},
 		Durability: "os",
 		AuthMode:   "none",
-		Skipped:    []string{"listener ws is skipped", "memory_limit has no effect"},
 	})
 	want := `natstomp 1.2.3
   configuration  natstomp.yaml
@@ -158,8 +157,6 @@ func TestStartBlock(t *testing.T) {
   nats clients   nats://127.0.0.1:4222
   durability     os: a RECEIPT means that a stored message is written to the operating system, which puts it on disk within about a second
   identity       none: anyone may connect, every login and passcode is accepted
-  skipped        listener ws is skipped
-  skipped        memory_limit has no effect
 ready
 `
 	if got := out.String(); err != nil || got != want {

@@ -49,7 +49,7 @@ type Identity struct {
 	// Source is what Name rests on.
 	Source Source
 
-	hash string // of the line of the users file that let it in
+	line [8]byte // stands for the hash of the line of the users file that let it in
 }
 
 // Authenticator says who a client is.

@@ -16,8 +16,8 @@ func TestSignedIsAccepted(t *testing.T) {
 	s := service(t, config(t), c)
 	for alg, one := range signers() {
 		text := []byte(secret)
-		if _, symmetric := one.key.([]byte); !symmetric {
-			text = privatePEM(t, one.key)
+		if _, symmetric := one.Key.([]byte); !symmetric {
+			text = privatePEM(t, one.Key)
 		}
 		key, err := auth.NewSigningKey(alg, text)
 		if err != nil {
@@ -69,13 +69,13 @@ func TestDrafts(t *testing.T) {
 		}
 	}
 	for name, text := range map[string]string{
-		"short": "canary", "public": string(publicPEM(t, signers()["ES256"].public())), "broken": "-----BEGIN PRIVATE KEY-----\nY2FuYXJ5\n-----END PRIVATE KEY-----\n",
+		"short": "canary", "public": string(publicPEM(t, signers()["ES256"].Public())), "broken": "-----BEGIN PRIVATE KEY-----\nY2FuYXJ5\n-----END PRIVATE KEY-----\n",
 	} {
 		if _, err := auth.NewSigningKey("", []byte(text)); err == nil || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	if _, err := auth.NewSigningKey("RS256", privatePEM(t, signers()["ES256"].key)); err == nil {
+	if _, err := auth.NewSigningKey("RS256", privatePEM(t, signers()["ES256"].Key)); err == nil {
 		t.Error("an EC key for RS256: got no error")
 	}
 	for _, text := range []string{"", "a.b", "a.b.c", "e30.x.", "e30.e30.x.y"} {

@@ -99,7 +99,7 @@ func until(t *testing.T, what string, done func() bool) {
 func TestJ19Rotation(t *testing.T) {
 	c := newClock()
 	old, fresh := signers()["RS256"], signers()["ES256"]
-	i := newIssuer(t, jwks(t, jwk("old", "", old.key)))
+	i := newIssuer(t, jwks(t, jwk("old", "", old.Key)))
 	s := service(t, i.config(t), c)
 	if s.Ready() == nil {
 		t.Error("ready without keys")
@@ -114,7 +114,7 @@ func TestJ19Rotation(t *testing.T) {
 	if err := s.Ready(); err != nil {
 		t.Error(err)
 	}
-	i.serve(jwks(t, jwk("fresh", "", fresh.key)))
+	i.serve(jwks(t, jwk("fresh", "", fresh.Key)))
 	// FR-111: a token with a new kid is let in at once, by one more fetch.
 	if _, err := s.Authenticate(soon(t), auth.Credentials{Passcode: byFresh}); err != nil {
 		t.Fatalf("got %v (%s)", err, reason(err))
@@ -125,6 +125,14 @@ func TestJ19Rotation(t *testing.T) {
 	if code := refused(t, s, auth.Credentials{Passcode: byOld}); code != auth.CodeKey {
 		t.Errorf("rotated out: got code %s", code)
 	}
+	i.serve(jwks(t, jwk("old", "", old.Key)))
+	if err := s.Reload(); err != nil {
+		t.Error(err)
+	}
+	until(t, "fetch by Reload", func() bool {
+		_, err := s.Authenticate(t.Context(), auth.Credentials{Passcode: byOld})
+		return err == nil
+	})
 	if !s.KeysLoaded().Equal(c.Now()) {
 		t.Errorf("got %v", s.KeysLoaded())
 	}
@@ -138,7 +146,7 @@ func TestFirstFetchIsWaitedFor(t *testing.T) {
 	let := make(chan struct{})
 	i.do(func(w http.ResponseWriter, _ *http.Request) {
 		<-let
-		_, _ = w.Write(jwks(t, jwk("a", "", key.key)))
+		_, _ = w.Write(jwks(t, jwk("a", "", key.Key)))
 	})
 	s := service(t, i.config(t), c)
 	run(t, s)
@@ -168,8 +176,8 @@ func TestFirstFetchIsWaitedFor(t *testing.T) {
 func TestJ5UnknownKid(t *testing.T) {
 	c := newClock()
 	key := signers()["ES256"]
-	i := newIssuer(t, jwks(t, jwk("known", "ES256", key.key)))
-	elsewhere := newIssuer(t, jwks(t, jwk("unknown", "ES256", key.key)))
+	i := newIssuer(t, jwks(t, jwk("known", "ES256", key.Key)))
+	elsewhere := newIssuer(t, jwks(t, jwk("unknown", "ES256", key.Key)))
 	s := service(t, i.config(t), c)
 	run(t, s)
 	until(t, "first fetch", func() bool { return s.Ready() == nil })
@@ -198,7 +206,7 @@ func TestJ5UnknownKid(t *testing.T) {
 func TestStaleKeysAreUsedForADay(t *testing.T) {
 	c := newClock()
 	key := signers()["EdDSA"]
-	i := newIssuer(t, jwks(t, jwk("a", "", key.key)))
+	i := newIssuer(t, jwks(t, jwk("a", "", key.Key)))
 	s := service(t, i.config(t), c)
 	run(t, s)
 	until(t, "first fetch", func() bool { return s.Ready() == nil })
@@ -251,7 +259,7 @@ func TestKeysAreNotFetchedOverOpenLines(t *testing.T) {
 			t.Errorf("%s: got no error", url)
 		}
 	}
-	i := newIssuer(t, jwks(t, jwk("a", "", signers()["EdDSA"].key)))
+	i := newIssuer(t, jwks(t, jwk("a", "", signers()["EdDSA"].Key)))
 	cfg = i.config(t)
 	cfg.JWT.RootCAs = x509.NewCertPool()
 	s := service(t, cfg, c)
@@ -266,8 +274,8 @@ func TestKeysAreNotFetchedOverOpenLines(t *testing.T) {
 func TestKeySetFile(t *testing.T) {
 	c := newClock()
 	old, fresh := signers()["RS256"], signers()["ES384"]
-	path := write(t, "set.json", jwks(t, jwk("old", "", old.key),
-		map[string]any{"kty": "future"}, map[string]any{"kty": "RSA"}, jwk("e", "RSA-OAEP", signers()["RS384"].key)))
+	path := write(t, "set.json", jwks(t, jwk("old", "", old.Key),
+		map[string]any{"kty": "future"}, map[string]any{"kty": "RSA"}, jwk("e", "RSA-OAEP", signers()["RS384"].Key)))
 	cfg := config(t)
 	cfg.JWT.HMACSecret, cfg.JWT.PublicKeyFiles, cfg.JWT.JWKS = nil, nil, path
 	s := service(t, cfg, c)
@@ -276,7 +284,7 @@ func TestKeySetFile(t *testing.T) {
 	replace(t, path, []byte(`{"keys":[]}`))
 	until(t, "fault", func() bool { return s.Fault() != nil })
 	admitted(t, s, token(t, c.Now(), old, nil, nil))
-	replace(t, path, jwks(t, jwk("fresh", "", fresh.key)))
+	replace(t, path, jwks(t, jwk("fresh", "", fresh.Key)))
 	until(t, "rotation", func() bool {
 		_, err := s.Authenticate(t.Context(), auth.Credentials{Passcode: token(t, c.Now(), fresh, nil, nil)})
 		return err == nil
@@ -300,15 +308,15 @@ func TestKeyFaults(t *testing.T) {
 		{"short for HS512", func(j *auth.JWT) { j.HMACSecret = func() string { return "HS512:" + secret[:63] } }, "fewer than the 64"},
 		{"no file", func(j *auth.JWT) { j.PublicKeyFiles = []string{"missing.pem"} }, "missing.pem"},
 		{"no PEM", func(j *auth.JWT) { j.PublicKeyFiles = []string{write(t, "a", []byte("canary"))} }, "has no PEM block"},
-		{"private", func(j *auth.JWT) { j.PublicKeyFiles = []string{write(t, "a", privatePEM(t, es.key))} }, "block 1 is a private key"},
-		{"other algorithm", func(j *auth.JWT) { j.PublicKeyFiles = []string{"RS256:" + write(t, "a", publicPEM(t, es.public()))} }, "does not fit RS256"},
-		{"wrong curve", func(j *auth.JWT) { j.PublicKeyFiles = []string{"ES384:" + write(t, "a", publicPEM(t, es.public()))} }, "does not fit ES384"},
+		{"private", func(j *auth.JWT) { j.PublicKeyFiles = []string{write(t, "a", privatePEM(t, es.Key))} }, "block 1 is a private key"},
+		{"other algorithm", func(j *auth.JWT) { j.PublicKeyFiles = []string{"RS256:" + write(t, "a", publicPEM(t, es.Public()))} }, "does not fit RS256"},
+		{"wrong curve", func(j *auth.JWT) { j.PublicKeyFiles = []string{"ES384:" + write(t, "a", publicPEM(t, es.Public()))} }, "does not fit ES384"},
 		{"small", func(j *auth.JWT) { j.PublicKeyFiles = []string{write(t, "a", publicPEM(t, smallRSA(t)))} }, "1024 bits"},
 		{"no set", func(j *auth.JWT) { j.JWKS = "missing.json" }, "missing.json"},
 		{"broken set", func(j *auth.JWT) { j.JWKS = write(t, "a", []byte("{")) }, "is no JSON Web Key Set"},
 		{"empty set", func(j *auth.JWT) { j.JWKS = write(t, "a", []byte("{}")) }, "no key that can be used"},
 		{"all faults", func(j *auth.JWT) {
-			j.JWKS, j.PublicKeyFiles = write(t, "a", []byte("{")), []string{"missing.pem", write(t, "b", publicPEM(t, rs.public()))}
+			j.JWKS, j.PublicKeyFiles = write(t, "a", []byte("{")), []string{"missing.pem", write(t, "b", publicPEM(t, rs.Public()))}
 		}, "missing.pem"},
 	} {
 		cfg := auth.Config{Mode: auth.ModeJWT}
@@ -327,7 +335,7 @@ func TestKeyFaults(t *testing.T) {
 func TestCertificateAsKey(t *testing.T) {
 	c := newClock()
 	key := signers()["ES256"]
-	file := append(publicPEM(t, signers()["RS256"].public()), selfSigned(t, key.key)...)
+	file := append(publicPEM(t, signers()["RS256"].Public()), selfSigned(t, key.Key)...)
 	s := service(t, auth.Config{Mode: auth.ModeJWT, JWT: auth.JWT{PublicKeyFiles: []string{write(t, "a", file)}, ClientIDClaims: []string{"sub"}}}, c)
 	for _, alg := range []string{"ES256", "RS256"} {
 		admitted(t, s, token(t, c.Now(), signers()[alg], values{"kid": "any"}, nil))

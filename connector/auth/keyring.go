@@ -137,6 +137,14 @@ func (k *keyring) run(ctx context.Context) {
 	}
 }
 
+// want has run fetch the keys.
+func (k *keyring) want() {
+	select {
+	case k.wanted <- struct{}{}:
+	default: // The last wish is not granted yet.
+	}
+}
+
 // renew has the keys fetched where a token names one that is not there, and waits for it, or until ctx ends; for the first
 // attempt of all every token waits. It reports whether it is worth looking again. Tokens cannot cause more than one
 // attempt a minute together.
@@ -150,10 +158,7 @@ func (k *keyring) renew(ctx context.Context, unknown bool) bool {
 	case !k.tried || unknown && k.fetching: // One is under way.
 	case unknown && k.now().Sub(k.asked) >= unknownInterval:
 		k.asked, k.fetching = k.now(), true // Who comes now waits with us.
-		select {
-		case k.wanted <- struct{}{}:
-		default: // Nobody has taken the last wish: run has ended.
-		}
+		k.want()
 	default:
 		k.mu.Unlock()
 		return false

@@ -204,7 +204,7 @@ func (s *Service) stale() bool {
 }
 
 // Reload reads all files again, as Run does when one has changed. What has a fault is refused whole: what was in use
-// before stays, and Fault tells why. A key set at a URL is left to Run.
+// before stays, and Fault tells why. A key set at a URL is fetched by Run, soon.
 func (s *Service) Reload() error {
 	var err error
 	switch {
@@ -212,8 +212,12 @@ func (s *Service) Reload() error {
 		err = s.users.reload()
 	case s.tokens != nil:
 		err = s.tokens.reloadFiles()
-		if ring := s.tokens.ring; ring != nil && ring.url == nil {
+		switch ring := s.tokens.ring; {
+		case ring == nil:
+		case ring.url == nil:
 			err = errors.Join(err, ring.load(context.Background()))
+		default:
+			ring.want()
 		}
 	}
 	s.mu.Lock()

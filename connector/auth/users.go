@@ -84,13 +84,13 @@ func (u *users) reload() error {
 
 // authenticate checks a login and its passcode.
 func (u *users) authenticate(ctx context.Context, c Credentials) (Identity, error) {
+	digest := u.digest(c)
 	u.mu.Lock()
 	one, known := u.byName[c.Login]
 	hash := one.hash
 	if !known {
 		hash = u.nobody
 	}
-	digest := u.digest(c)
 	v, ok := u.verified[c.Login]
 	u.mu.Unlock()
 	if !ok || !hmac.Equal(v.digest[:], digest[:]) || !u.now().Before(v.until) {
@@ -141,8 +141,9 @@ func (u *users) recheck(i Identity) (Identity, error) {
 	u.mu.Lock()
 	one, known := u.byName[i.Name]
 	u.mu.Unlock()
-	if !known || string(one.hash) != i.hash {
+	next := one.identity(i.Name)
+	if !known || next.line != i.line {
 		return Identity{}, refuse(CodePasscode, "user removed, or passcode changed")
 	}
-	return one.identity(i.Name), nil
+	return next, nil
 }

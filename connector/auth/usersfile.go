@@ -2,6 +2,7 @@ package auth
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -19,7 +20,8 @@ type user struct {
 }
 
 func (u user) identity(name string) Identity {
-	return Identity{Name: name, Roles: u.roles, Source: Password, hash: string(u.hash)}
+	sum := sha256.Sum256(u.hash)
+	return Identity{Name: name, Roles: u.roles, Source: Password, line: [8]byte(sum[:8])}
 }
 
 // parseUsers reads a users file: lines of name:bcrypt hash:role,role, where roles may be left out; empty lines and lines

@@ -204,11 +204,8 @@ func (c *webSocket) Close() error {
 
 // Abort closes the connection at once, without the handshake. Close must follow all the same.
 func (c *webSocket) Abort() error {
-	err := c.raw.Close()
+	err := Abort(c.raw)
 	_ = c.local.Close() // A pipe's close does not fail.
-	if errors.Is(err, net.ErrClosed) {
-		return nil
-	}
 	return err
 }
 

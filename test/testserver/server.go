@@ -191,7 +191,7 @@ func (s *Server) ready(lines <-chan string) error {
 			if m := listenLine.FindStringSubmatch(line); m != nil {
 				found[m[1]] = m[2]
 			}
-			begun = line == "ready\n"
+			begun = line == "ready\n" || strings.HasPrefix(line, "not ready")
 		case <-deadline.C:
 			return fmt.Errorf("no complete start block within %v, found %v", startTimeout, found)
 		}

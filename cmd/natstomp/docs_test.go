@@ -1,0 +1,86 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/pflag"
+
+	"github.com/natstomp/natstomp/connector/auth"
+)
+
+// TestDocumentedCommands runs what the pages say: every block of sh, one after the other, beside the files that the blocks
+// with a name are.
+func TestDocumentedCommands(t *testing.T) {
+	if _, err := exec.LookPath("openssl"); err != nil {
+		t.Skip("the commands need openssl")
+	}
+	dir := t.TempDir()
+	for _, page := range []string{"authentication"} {
+		commands, files := documented(t, page)
+		if strings.Count(commands, "natstomp ") < 5 {
+			t.Fatalf("%s: only these commands were found:\n%s", page, commands)
+		}
+		script := "exec sh -eu commands.sh\n-- commands.sh --\n" + commands
+		for name, text := range files {
+			script += fmt.Sprintf("-- %s --\n%s", name, text)
+		}
+		if err := os.WriteFile(filepath.Join(dir, page+".txtar"), []byte(script), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testscript.Run(t, testscript.Params{Dir: dir})
+}
+
+// TestDocumentedUsers logs in with the example of a users file.
+func TestDocumentedUsers(t *testing.T) {
+	_, files := documented(t, "authentication")
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"users.yaml", "users.txt"} {
+		if err := os.WriteFile(name, []byte(files[name]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := newLoader(nil, pflag.NewFlagSet("", pflag.ContinueOnError))
+	config, err := l.load("users.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := auth.New(config.config.AuthConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, roles := range map[string]string{"alice": "reader writer", "bob": ""} {
+		i, err := s.Authenticate(t.Context(), auth.Credentials{Login: name, Passcode: "wonderland"})
+		if got := strings.Join(i.Roles, " "); err != nil || got != roles {
+			t.Errorf("%s: got the roles %q, %v, want %q", name, got, err, roles)
+		}
+	}
+}
+
+// documented returns the commands of a page, and its files.
+func documented(t *testing.T, page string) (commands string, files map[string]string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", page+".md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = make(map[string]string)
+	parts := strings.Split("\n"+string(text), "\n```")
+	for i := 1; i < len(parts); i += 2 { // Every second part is inside.
+		info, text, _ := strings.Cut(parts[i], "\n")
+		kind, name, _ := strings.Cut(info, " ")
+		switch {
+		case kind == "sh":
+			commands += text + "\n"
+		case name != "":
+			files[name] = text + "\n"
+		}
+	}
+	return commands, files
+}

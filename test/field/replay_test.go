@@ -29,7 +29,7 @@ const (
 var waiting = []string{"first", "second"}
 
 // TestReplayAgainstTheServer writes what each recorded client wrote to the running server: as it came, whole and octet
-// by octet. The answers are the same each time, and those that the client expects: CONNECTED in the version that it
+// by octet (research FR-011). The answers are the same each time, and those that the client expects: CONNECTED in the version that it
 // asked for, a RECEIPT for each receipt in their order, an ERROR where it wrote what is none of its version, and at the
 // end all octets accounted for. What it did to the queue is what it asked for.
 func TestReplayAgainstTheServer(t *testing.T) {

@@ -338,4 +338,3 @@ func randomText(r *rand.Rand, n int) string {
 	}
 	return b.String()
 }
-

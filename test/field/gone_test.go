@@ -197,8 +197,11 @@ func refusedOnce(srv *testserver.Server) error {
 		return err
 	}
 	f, err := c.Read(patience)
-	if err != nil || f.Command != "ERROR" {
-		return fmt.Errorf("got %s, %v, want an ERROR", f, err)
+	if err == nil && f.Command != "ERROR" {
+		err = fmt.Errorf("got %s, want an ERROR", f)
+	}
+	if err != nil {
+		return err
 	}
 	return c.ExpectClose(patience)
 }

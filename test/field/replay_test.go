@@ -191,7 +191,7 @@ func (r *replay) message(n int, onTopic bool) (id string, ok bool) {
 		case id != "" || ended:
 			return nil
 		case onTopic:
-			return fmt.Errorf("no message yet; publishing another: %v", r.nc.Publish(replayedTopic, []byte(waiting[0])))
+			return errors.Join(errors.New("no message yet"), r.nc.Publish(replayedTopic, []byte(waiting[0])))
 		}
 		return fmt.Errorf("got %d messages after %s, want the %dth", got, answers, n)
 	})

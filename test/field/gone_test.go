@@ -45,11 +45,11 @@ func TestReportHeartbeatsEndWithTheirConnection(t *testing.T) {
 		},
 		func(c *stompclient.Conn) error {
 			_, err := c.Connect("1.2", "heart-beat", "100,100")
-			return errors.Join(err, c.ReadBeat(patience))
+			return err
 		},
 		func(c *stompclient.Conn) error {
 			_, err := c.Connect("1.1", "heart-beat", "0,100")
-			return errors.Join(err, c.Send(stompclient.New("SUBSCRIBE", "id", "1", "destination", "/queue/gone")))
+			return errors.Join(err, c.Send(stompclient.New("SUBSCRIBE", "id", "1", "destination", "/queue/gone")), c.ReadBeat(patience))
 		},
 	}
 	round := func(count int) {

@@ -114,7 +114,8 @@ type headerRig struct {
 // header arrives as it was, octet by octet, where the receiver's version can say it, and is missing where it cannot.
 // Nothing that a client calls its headers means anything to NATS: every message arrives, once.
 func TestEveryHeaderSurvivesEveryWay(t *testing.T) {
-	srv := testserver.Start(t, "--rpc-stomp-responders", "--destinations-stored-topics", "/topic/kept/>", "--limits-durables", "0")
+	srv := testserver.Start(t, "--rpc-stomp-responders", "--destinations-stored-topics", "/topic/kept/>", "--limits-durables", "0",
+		"--limits-rpc-pending", "1000000")
 	seed := *headerSeed
 	if seed == 0 {
 		seed = rand.Uint64()

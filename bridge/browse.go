@@ -225,22 +225,16 @@ func (s *Browse) readPage(from, last uint64, room int) (next uint64, more bool, 
 	for next = from; ; {
 		select {
 		case m := <-page:
-			switch m.Header.Get("Status") {
-			case "":
-			case "204": // The end of the page.
-				return next, m.Header.Get("Nats-Num-Pending") != "0", nil
-			case "404":
-				return next, false, nil
-			case "503":
-				return 0, false, ErrNoStream
-			default:
-				return 0, false, fmt.Errorf("direct get: %s %s", m.Header.Get("Status"), m.Header.Get("Description"))
+			number := lastOf(m.Header, "Nats-Sequence")
+			if number == "" { // Not a message, whose own headers may say anything.
+				more, err := endOfPage(m)
+				return next, more, err
 			}
-			seq, err := strconv.ParseUint(m.Header.Get("Nats-Sequence"), 10, 64)
+			seq, err := strconv.ParseUint(number, 10, 64)
 			if err != nil {
 				return 0, false, fmt.Errorf("direct get: %w", err)
 			}
-			at, err := time.Parse(time.RFC3339Nano, m.Header.Get("Nats-Time-Stamp"))
+			at, err := time.Parse(time.RFC3339Nano, lastOf(m.Header, "Nats-Time-Stamp"))
 			if err != nil {
 				return 0, false, fmt.Errorf("direct get: %w", err)
 			}
@@ -248,7 +242,7 @@ func (s *Browse) readPage(from, last uint64, room int) (next uint64, more bool, 
 				return seq, false, nil
 			}
 			next = seq + 1
-			if s.wanted(m.Header.Get("Nats-Subject")) && !s.deliver(m, seq, at) {
+			if s.wanted(lastOf(m.Header, "Nats-Subject")) && !s.deliver(m, seq, at) {
 				return 0, false, ErrStopped
 			}
 			silence.Reset(browseTimeout)
@@ -257,6 +251,20 @@ func (s *Browse) readPage(from, last uint64, room int) (next uint64, more bool, 
 		case <-s.stop:
 			return 0, false, ErrStopped
 		}
+	}
+}
+
+// endOfPage reads the word that ends a page: whether there is more behind it.
+func endOfPage(m *nats.Msg) (more bool, err error) {
+	switch code := m.Header.Get("Status"); code {
+	case "204":
+		return m.Header.Get("Nats-Num-Pending") != "0", nil
+	case "404":
+		return false, nil
+	case "503":
+		return false, ErrNoStream
+	default:
+		return false, fmt.Errorf("direct get: %s %s", code, m.Header.Get("Description"))
 	}
 }
 

@@ -73,7 +73,7 @@ func carries(name string, value []byte) bool {
 			return false
 		}
 	}
-	if reserved(name) {
+	if reserved(name) || status(name, value) {
 		return false
 	}
 	if n := len(value); n > 0 && (blank(value[0]) || blank(value[n-1])) {
@@ -91,6 +91,28 @@ func carries(name string, value []byte) bool {
 func reserved(name string) bool {
 	return len(name) >= len(reservedPrefix) && strings.EqualFold(name[:len(reservedPrefix)], reservedPrefix) ||
 		strings.EqualFold(name, packedHeader)
+}
+
+// status says whether NATS clients take the pair for a word of the server: that nobody answers, for example.
+func status(name string, value []byte) bool {
+	if !strings.EqualFold(name, "Status") || len(value) != 3 {
+		return false
+	}
+	for _, c := range value {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// lastOf is a header that the server adds to a message: what its publisher has put under that name comes before it.
+func lastOf(h nats.Header, name string) string {
+	values := h[name]
+	if len(values) == 0 {
+		return ""
+	}
+	return values[len(values)-1]
 }
 
 func blank(c byte) bool { return c == ' ' || c == '\t' }

@@ -427,7 +427,7 @@ func (s *QueueSubscription) receive(m *nats.Msg) {
 	}
 	s.arrived(m)
 	s.more = meta.NumPending > 0 || meta.NumDelivered > 1 || s.outstanding > 0
-	if pin := m.Header.Get(pinHeader); pin != "" {
+	if pin := lastOf(m.Header, pinHeader); pin != "" && s.d.policy == Exclusive {
 		s.pin = pin
 	}
 	d := Delivery{Reply: m.Reply, Sequence: meta.Sequence.Stream, Count: meta.NumDelivered, Size: len(m.Data)}

@@ -55,7 +55,7 @@
 //
 // Not written but asserted for every frame: all that package stompclient asserts; message-id and destination on
 // MESSAGE, message-id unique on the connection, ack equal to it where present; RECEIPT with nothing but its id; ERROR with
-// its text in header and body, its content-type, and then the end of the connection; no heart-beats unless the script
+// its text in header and body, nothing of what is inside in it, its content-type, and then the end of the connection; no heart-beats unless the script
 // sent a heart-beat header. A connection that is still open at the end of the script sends DISCONNECT with a receipt,
 // whose RECEIPT and close must come next: what else had come fails the script.
 //

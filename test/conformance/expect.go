@@ -3,6 +3,7 @@ package conformance
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -124,6 +125,9 @@ func within(st step, took time.Duration) error {
 // errorType is the content-type of each ERROR (DESIGN section 3: exactly text/plain kills one well-known client).
 const errorType = "text/plain;charset=utf-8"
 
+// internals is what no ERROR shows (DESIGN section 3): texts of libraries, places in the source, names of our streams.
+var internals = regexp.MustCompile(`nats: |\.go:\d|goroutine|runtime error|nil pointer|JetStream|Q_[A-Za-z0-9_-]+_[0-9a-f]{8}`)
+
 // check asserts what DESIGN section 3 says of every frame of a kind.
 func (c *client) check(f stompclient.Frame) error {
 	if err := c.checkBeats(); err != nil {
@@ -150,6 +154,8 @@ func (c *client) check(f stompclient.Frame) error {
 			return fmt.Errorf("message header and body of an ERROR must be the same text: %s", f)
 		case f.Get("content-type") != errorType:
 			return fmt.Errorf("content-type of an ERROR: got %q, want %q", f.Get("content-type"), errorType)
+		case internals.MatchString(text):
+			return fmt.Errorf("an ERROR shows what is inside: %s", f)
 		}
 	default:
 		return c.checkMessage(f)

@@ -96,16 +96,28 @@ func (s *socket) Read(p []byte) (int, error) {
 
 // Write implements net.Conn.
 func (s *socket) Write(p []byte) (int, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
 	kind := websocket.MessageBinary
 	if utf8.Valid(p) {
 		kind = websocket.MessageText
 	}
-	if err := s.ws.Write(ctx, kind, p); err != nil {
+	if err := s.send(kind, p); err != nil {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+func (s *socket) send(kind websocket.MessageType, p []byte) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return s.ws.Write(ctx, kind, p)
+}
+
+// SetReadDeadline implements net.Conn. Behind the end of the connection it does nothing: Read says what it is.
+func (s *socket) SetReadDeadline(t time.Time) error {
+	if err := s.Conn.SetReadDeadline(t); !errors.Is(err, io.ErrClosedPipe) {
+		return err
+	}
+	return nil
 }
 
 // SetWriteDeadline implements net.Conn; Write has a time limit of its own.
@@ -117,4 +129,17 @@ func (s *socket) Close() error {
 	_ = s.Conn.Close()
 	s.pump.Wait()
 	return err
+}
+
+// WriteKind writes octets as they are: on a WebSocket as one message, binary or text, whatever they hold.
+func (c *Conn) WriteKind(binary bool, p []byte) error {
+	s, ok := c.nc.(*socket)
+	if !ok {
+		return c.Write(p)
+	}
+	kind := websocket.MessageText
+	if binary {
+		kind = websocket.MessageBinary
+	}
+	return s.send(kind, p)
 }

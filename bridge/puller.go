@@ -18,6 +18,9 @@ const (
 	pullBytes = 1 << 20
 	// pullRetry is the pause after a refused pull.
 	pullRetry = 500 * time.Millisecond
+	// largeWait is how long a pull without bound in octets waits. One that does not wait may hear that there is nothing
+	// while its message is there, since the server's count of what there is lags, and would be asked for in a loop.
+	largeWait = 20 * time.Millisecond
 	// maxLarge is how many pulls without bound in octets are open on this node.
 	maxLarge = 4
 	// largeRetry is the pause where those are all taken.
@@ -65,7 +68,7 @@ type puller struct {
 	large       bool // a pull without bound in octets is open; it holds a token
 	waiting     bool // the open pull waits for one message; only where messages are returned
 	more        bool // there may be more messages; only where messages are returned
-	none        bool // the last such pull found nothing
+	none        bool // the last pull without bound in octets found nothing
 	paused      bool // there is no consumer to ask
 	heard       time.Time
 	retryAt     time.Time
@@ -211,11 +214,15 @@ func (p *puller) pull() {
 	if p.policy != nil {
 		request = p.policy(request)
 	}
-	if p.large || p.sizes != nil && !p.waiting {
-		request = append(request, `,"no_wait":true}`...)
-	} else {
+	switch {
+	case p.large:
+		request = p.appendExpires(request, largeWait)
+	case p.sizes != nil && !p.waiting:
+		request = append(request, `,"no_wait":true`...)
+	default:
 		request = p.appendTimes(request)
 	}
+	request = append(request, '}')
 	if err := p.b.cfg.Control.PublishRequest(p.next(), p.inbox, request); err != nil {
 		p.settleLarge()
 		p.retryAt = time.Now().Add(pullRetry)
@@ -228,16 +235,23 @@ func (p *puller) pull() {
 	p.heard = time.Now()
 }
 
-// appendTimes ends the request with how long it may wait and how often the server says that it lives, which JetStream
-// bounds to half of that.
+// appendTimes adds how long a request may wait and how often the server says that it lives, which JetStream bounds to
+// half of that.
 func (p *puller) appendTimes(request []byte) []byte {
-	expires, beat := pullExpires, pullHeartbeat
-	if most := p.from.maxExpires; most > 0 && most < expires {
-		expires, beat = most, min(beat, most/2)
+	beat := pullHeartbeat
+	if most := p.from.maxExpires; most > 0 && most < pullExpires {
+		beat = min(beat, most/2)
 	}
-	request = strconv.AppendInt(append(request, `,"expires":`...), int64(expires), 10)
-	request = strconv.AppendInt(append(request, `,"idle_heartbeat":`...), int64(beat), 10)
-	return append(request, '}')
+	request = p.appendExpires(request, pullExpires)
+	return strconv.AppendInt(append(request, `,"idle_heartbeat":`...), int64(beat), 10)
+}
+
+// appendExpires adds how long a request may wait, as far as the consumer allows it.
+func (p *puller) appendExpires(request []byte, expires time.Duration) []byte {
+	if most := p.from.maxExpires; most > 0 {
+		expires = min(expires, most)
+	}
+	return strconv.AppendInt(append(request, `,"expires":`...), int64(expires), 10)
 }
 
 // arrived counts a message that was asked for.
@@ -251,12 +265,14 @@ func (p *puller) arrived(m *nats.Msg) {
 // unserved is what an ended pull has left. One that does not wait ends without saying so, and was open alone.
 func (p *puller) unserved(m *nats.Msg, code string) (messages, octets int) {
 	messages, err := strconv.Atoi(m.Header.Get("Nats-Pending-Messages"))
-	if err == nil {
-		octets, _ = strconv.Atoi(m.Header.Get("Nats-Pending-Bytes")) // 0 where there was no bound.
-		return messages, octets
+	if p.large || err != nil {
+		p.none = p.large && (code == "404" || code == "408")
 	}
-	p.none = p.large && (code == "404" || code == "408")
-	return p.outstanding, p.octets
+	if err != nil {
+		return p.outstanding, p.octets
+	}
+	octets, _ = strconv.Atoi(m.Header.Get("Nats-Pending-Bytes")) // 0 where there was no bound.
+	return messages, octets
 }
 
 // sizeSlack is what the same message may take more the next time: the numbers in its reply subject grow.

@@ -28,14 +28,25 @@ type Delivery struct {
 	Count uint64
 	// Size is its octets, for the limits.
 	Size int
+	// Unseen says that no client can have seen this delivery, so that it does not count once it is given back.
+	Unseen bool
+
+	of    *durable // whose it is
+	total uint64   // JetStream's count, which has deliveries that nobody saw
 }
 
 // Ack settles a delivery without waiting for the server. An error means that NATS is away; the message will come again.
-func (b *Bridge) Ack(d Delivery) error { return b.cfg.Control.Publish(d.Reply, ackWord) }
+func (b *Bridge) Ack(d Delivery) error {
+	b.unseen.settled(&d)
+	return b.cfg.Control.Publish(d.Reply, ackWord)
+}
 
 // ConfirmAck settles deliveries and calls done once JetStream has confirmed all of them, or with the first fault. done
 // must not block.
 func (b *Bridge) ConfirmAck(ds []Delivery, done func(error)) {
+	for i := range ds {
+		b.unseen.settled(&ds[i])
+	}
 	b.confirm(ds, func(Delivery) []byte { return ackWord }, done)
 }
 
@@ -95,6 +106,11 @@ func (b *Bridge) GiveBack(ds []Delivery) error {
 		return nil
 	}
 	sortDeliveries(ds)
+	for i := range ds {
+		if ds[i].Unseen {
+			b.stray(&ds[i])
+		}
+	}
 	last := len(ds) - 1
 	delay := b.returnDelay()
 	var errs []error

@@ -126,6 +126,7 @@ func (bs *bindings) durable(to *router.Binding) (*durable, error) {
 			stream: to.Stream, name: to.Consumer,
 			maxBatch: cfg.MaxRequestBatch, maxBytes: cfg.MaxRequestMaxBytes, maxExpires: cfg.MaxRequestExpires,
 		},
+		born:    c.CachedInfo().Created.UnixNano(),
 		mark:    p.mark,
 		ackWait: cfg.AckWait,
 		lost:    ErrNotThere,

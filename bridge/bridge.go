@@ -70,6 +70,7 @@ type Bridge struct {
 	bound   *bindings
 	delays  *delays
 	batches batchID
+	unseen  unseen
 	closing atomic.Bool   // the server ends with us
 	large   chan struct{} // one token for each pull without bound in octets
 	pulls   atomic.Uint64

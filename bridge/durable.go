@@ -38,6 +38,7 @@ const (
 // durable is a consumer that subscriptions share, natives' too.
 type durable struct {
 	consumer
+	born    int64         // when it was made, in ns since the epoch
 	policy  Policy        // how the subscriptions share it
 	mark    uint64        // everything up to here may have been delivered before this start
 	least   uint64        // nothing before is delivered
@@ -46,6 +47,8 @@ type durable struct {
 	lost    error         // what its loss means; nil: ErrNoStream
 	sizes   sizes
 }
+
+func (d *durable) id() consumerID { return consumerID{d.stream, d.name, d.born} }
 
 // gone is what a subscription is told when the consumer does not exist any more.
 func (d *durable) gone() error {
@@ -102,6 +105,7 @@ func (b *Bridge) attach(route router.Route, id DurableID, start *Start) (*durabl
 		return nil, fmt.Errorf("attaching to %s of %s: %w", d.name, p.stream, err)
 	}
 	cfg := c.CachedInfo().Config
+	d.born = c.CachedInfo().Created.UnixNano()
 	d.least = cfg.OptStartSeq
 	if cfg.OptStartTime != nil {
 		d.since = *cfg.OptStartTime

@@ -28,3 +28,13 @@ func (b *Bridge) SubscribeConsumer(stream, name string, room int, r QueueReceive
 	d := &durable{consumer: consumer{stream: stream, name: name}, ackWait: ackWait}
 	return b.share(&QueueSubscription{d: d, view: view, receiver: r, hold: hold}, room)
 }
+
+// FlushControl returns when the server has handled what was sent to consumers.
+func (b *Bridge) FlushControl() { _ = b.control.wait() }
+
+// Strays is how many messages are remembered because of deliveries that nobody saw.
+func (b *Bridge) Strays() int {
+	b.unseen.mu.Lock()
+	defer b.unseen.mu.Unlock()
+	return len(b.unseen.of)
+}

@@ -330,12 +330,12 @@ func (s *QueueSubscription) fetch(messages int) error {
 	for range messages {
 		select {
 		case m := <-got:
-			d, ok := delivery(m)
-			if !ok {
+			meta, err := m.Metadata()
+			if err != nil {
 				return nil // No more there.
 			}
 			s.sizes.delivered(m.Size())
-			s.refused = append(s.refused, d)
+			s.refuse(s.delivery(m, meta))
 		case <-limit.C:
 			return ErrTimeout
 		}
@@ -360,7 +360,7 @@ func (s *QueueSubscription) receive(m *nats.Msg) {
 	if pin := m.Header.Get(pinHeader); pin != "" {
 		s.pin = pin
 	}
-	d := Delivery{Reply: m.Reply, Sequence: meta.Sequence.Stream, Count: meta.NumDelivered, Size: len(m.Data)}
+	d := s.delivery(m, meta)
 	destination, ok := s.view.destination(s.b.cfg.Router, m.Subject)
 	if !ok || s.d.early(meta.Sequence.Stream, meta.Timestamp) {
 		// It is never shown, so nobody could settle it.
@@ -370,14 +370,14 @@ func (s *QueueSubscription) receive(m *nats.Msg) {
 		return
 	}
 	x := extras{
-		redelivered: meta.NumDelivered > 1 || meta.Sequence.Stream <= s.d.mark,
-		count:       meta.NumDelivered,
+		redelivered: d.Count > 1 || meta.Sequence.Stream <= s.d.mark,
+		count:       d.Count,
 		seq:         meta.Sequence.Stream,
 		timestamp:   meta.Timestamp.UnixMilli(),
 	}
 	s.scratch = appendTail(s.scratch[:0], s.view.Version, destination, m, &x)
 	if !s.receiver.DeliverQueue(s.scratch, d) {
-		s.refused = append(s.refused, d)
+		s.refuse(d)
 	}
 	if cap(s.scratch) > sharedTail {
 		s.scratch = nil
@@ -405,11 +405,21 @@ func (s *QueueSubscription) tick(now time.Time) {
 	}
 }
 
-// delivery reads what settles a message; false for a status.
-func delivery(m *nats.Msg) (Delivery, bool) {
-	meta, err := m.Metadata()
-	if err != nil {
-		return Delivery{}, false
+// delivery is what settles a message.
+func (s *QueueSubscription) delivery(m *nats.Msg, meta *nats.MsgMetadata) Delivery {
+	d := Delivery{
+		Reply: m.Reply, Sequence: meta.Sequence.Stream, Count: meta.NumDelivered, Size: len(m.Data),
+		of: s.d, total: meta.NumDelivered,
 	}
-	return Delivery{Reply: m.Reply, Sequence: meta.Sequence.Stream, Count: meta.NumDelivered, Size: len(m.Data)}, true
+	if d.total > 1 {
+		s.b.queues.presence.caughtUp()
+		d.Count -= s.b.unseen.before(&d)
+	}
+	return d
+}
+
+// refuse keeps a message that nobody has seen, to be given back.
+func (s *QueueSubscription) refuse(d Delivery) {
+	d.Unseen = true
+	s.refused = append(s.refused, d)
 }

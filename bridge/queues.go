@@ -188,9 +188,11 @@ func (qs *queues) create(q *queue) error {
 			return fmt.Errorf("waiting for stream %s: %w", q.stream, err)
 		}
 	}
-	if _, err := qs.b.cfg.JS.CreateOrUpdateConsumer(ctx, q.stream, consumerConfig(q)); err != nil {
+	c, err := qs.b.cfg.JS.CreateOrUpdateConsumer(ctx, q.stream, consumerConfig(q))
+	if err != nil {
 		return fmt.Errorf("creating the durable of %s: %w", q.stream, err)
 	}
+	q.durable.born = c.CachedInfo().Created.UnixNano()
 	return nil
 }
 
@@ -269,9 +271,11 @@ func (qs *queues) revive(ctx context.Context, q *queue, have jetstream.StreamCon
 	if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return fmt.Errorf("removing the old durable of %s: %w", q.stream, err)
 	}
-	if _, err := qs.b.cfg.JS.CreateConsumer(ctx, q.stream, consumerConfig(q)); err != nil {
+	c, err := qs.b.cfg.JS.CreateConsumer(ctx, q.stream, consumerConfig(q))
+	if err != nil {
 		return fmt.Errorf("creating the durable of %s: %w", q.stream, err)
 	}
+	q.durable.born = c.CachedInfo().Created.UnixNano()
 	q.window.used = true
 	q.due = time.Now()
 	return nil

@@ -39,6 +39,10 @@ type parcel struct {
 
 // dispatch publishes a parcel. Its end comes through finish.
 func (b *Bridge) dispatch(to *place, p *parcel) {
+	if err := p.fits(); err != nil {
+		p.finish(to, err)
+		return
+	}
 	last := len(p.msgs) - 1
 	if last == 0 {
 		for _, name := range []string{batchIDHeader, batchSequenceHeader, batchCommitHeader} {

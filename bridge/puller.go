@@ -18,8 +18,8 @@ const (
 	pullBytes = 1 << 20
 	// pullRetry is the pause after a refused pull.
 	pullRetry = 500 * time.Millisecond
-	// largeWait is how long a pull without bound in octets waits. One that does not wait may hear that there is nothing
-	// while its message is there, since the server's count of what there is lags, and would be asked for in a loop.
+	// largeWait is how long a pull waits for a message that was said to be too large. One that does not wait may hear
+	// that there is nothing, since the server's count of what there is lags, and would then be asked for in a loop.
 	largeWait = 20 * time.Millisecond
 	// maxLarge is how many pulls without bound in octets are open on this node.
 	maxLarge = 4
@@ -215,9 +215,9 @@ func (p *puller) pull() {
 		request = p.policy(request)
 	}
 	switch {
-	case p.large:
+	case p.large && p.tooLarge:
 		request = p.appendExpires(request, largeWait)
-	case p.sizes != nil && !p.waiting:
+	case p.large, p.sizes != nil && !p.waiting:
 		request = append(request, `,"no_wait":true`...)
 	default:
 		request = p.appendTimes(request)

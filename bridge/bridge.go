@@ -74,7 +74,8 @@ type Bridge struct {
 	closing atomic.Bool   // the server ends with us
 	large   chan struct{} // one token for each pull without bound in octets
 	pulls   atomic.Uint64
-	expired atomic.Uint64 // SENDs whose message had expired
+	expired atomic.Uint64 // messages that had expired before they were stored in their queue
+	deleted atomic.Uint64 // queues that this node deleted
 
 	requests  *requests
 	addresses *addresses

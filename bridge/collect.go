@@ -249,6 +249,7 @@ func (qs *queues) closeQueue(ctx context.Context, q *queue) error {
 	if err == nil {
 		if err = qs.b.cfg.JS.DeleteStream(ctx, q.stream); err == nil || errors.Is(err, jetstream.ErrStreamNotFound) {
 			qs.forget(q)
+			qs.b.deleted.Add(1)
 			qs.b.log.Info("queue deleted", "stream", q.stream)
 			return qs.presence.announce(wordGone, q)
 		}
@@ -296,6 +297,9 @@ func (qs *queues) reopen(q *queue, config jetstream.StreamConfig) error {
 		qs.b.pause(lookInterval)
 	}
 }
+
+// DeletedQueues is how many queues this node has deleted since they were idle, or their last subscription had gone.
+func (b *Bridge) DeletedQueues() uint64 { return b.deleted.Load() }
 
 // giveBack gives a subject back that another node took away and left so.
 func (qs *queues) giveBack(ctx context.Context, q *queue, have jetstream.StreamConfig) error {

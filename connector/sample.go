@@ -115,7 +115,7 @@ func (s *Server) sample() metrics.Sample {
 	}
 	sums.into(&m)
 	if s.live.Load() {
-		m.Pulls = s.bridge.Pulls()
+		m.Pulls, m.Expired, m.DeletedQueues = s.bridge.Pulls(), s.bridge.Expired(), s.bridge.DeletedQueues()
 		m.DroppedReplies["late"], m.DroppedReplies["no_address"] = s.bridge.LateReplies(), s.bridge.Undeliverable()
 		m.NATSServer = s.broker.ServerVersion()
 		for _, l := range s.broker.Links() {

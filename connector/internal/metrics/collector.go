@@ -29,6 +29,8 @@ var (
 	unacked         = desc("unacked_messages", "Messages that clients hold without having acknowledged them.")
 	slowConsumers   = desc("slow_consumers_total", "Topic messages for which a connection had no room, by what was done.", "action")
 	lateAcks        = desc("late_acks_total", "ACKs of messages that had gone to somebody else meanwhile.")
+	expired         = desc("expired_messages_total", "Messages of queues whose time was over when they were sent or, if delayed, due.")
+	queuesDeleted   = desc("deleted_queues_total", "Idle and auto-delete queues that this node deleted.")
 	droppedReplies  = desc("dropped_replies_total", "Answers that reached nobody, by reason.", "reason")
 	pulls           = desc("pulls_total", "Requests to JetStream for messages.")
 	natsConnected   = desc("nats_connected", "1 while the connection to NATS is up, by role.", "role")
@@ -38,7 +40,7 @@ var (
 
 var all = []*prometheus.Desc{
 	connections, accepted, rejected, framesReceived, framesSent, octetsReceived, octetsSent, deliveries, subscriptions,
-	receiptsPending, octetsPending, unacked, slowConsumers, lateAcks, droppedReplies, pulls, natsConnected, natsReconnects, buildInfo,
+	receiptsPending, octetsPending, unacked, slowConsumers, lateAcks, expired, queuesDeleted, droppedReplies, pulls, natsConnected, natsReconnects, buildInfo,
 }
 
 // Describe implements prometheus.Collector.
@@ -80,6 +82,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(unacked, float64(s.Unacked))
 	counters(slowConsumers, s.SlowConsumers)
 	counter(lateAcks, s.LateAcks)
+	counter(expired, s.Expired)
+	counter(queuesDeleted, s.DeletedQueues)
 	counters(droppedReplies, s.DroppedReplies)
 	counter(pulls, s.Pulls)
 	for role, link := range s.Links {

@@ -1,6 +1,7 @@
 package connector
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -120,6 +121,9 @@ func clientError(err error) (e *ClientError, ok bool) {
 	}
 	if code := bridge.Refusal(err); code != 0 {
 		return refuse("NATS refused it (JetStream error %d)", code), false
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return refuse("NATS did not answer in time, try again later"), false
 	}
 	return refuse("internal error"), false
 }

@@ -89,7 +89,7 @@ func (b *Bridge) SubscribeQueue(route router.Route, view View, room int, hold Ho
 // share starts to pull from the durable of a subscription.
 func (b *Bridge) share(s *QueueSubscription, room int) (*QueueSubscription, error) {
 	s.puller = newPuller(b, s.d.consumer, room, s.receiver)
-	s.policy, s.sizes = s.appendGroup, &s.d.sizes
+	s.policy, s.sizes, s.eager = s.appendGroup, &s.d.sizes, s.d.policy == Prioritized
 	s.hold.Check = min(s.hold.Check, s.d.ackWait/3)
 	err := s.listen()
 	if err == nil && !b.launch(s.run) {
@@ -114,10 +114,15 @@ func (s *QueueSubscription) Stop(held func() []Delivery) {
 		back = s.feed(back)
 		s.b.launch(s.linger)
 	}
+	resume := func() {}
+	if len(back) > 0 {
+		resume = s.pausePinned()
+	}
 	if err := s.b.GiveBack(back); err != nil {
 		s.b.log.Warn("returning messages failed; they come back after the ack wait", "stream", s.from.stream, "err", err)
 	}
 	s.unpin()
+	resume()
 	s.part()
 }
 
@@ -274,9 +279,10 @@ func (s *QueueSubscription) linger() {
 		case <-s.b.stop:
 			return
 		}
-	}
-	if err := s.b.GiveBack(s.refused); err != nil {
-		s.b.log.Warn("returning a message failed; it comes back after the ack wait", "stream", s.from.stream, "err", err)
+		if err := s.b.GiveBack(s.refused); err != nil {
+			s.b.log.Warn("returning a message failed; it comes back after the ack wait", "stream", s.from.stream, "err", err)
+		}
+		s.refused = nil
 	}
 }
 

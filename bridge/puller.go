@@ -66,7 +66,8 @@ type puller struct {
 	octets      int  // octets asked for that have not come
 	tooLarge    bool // a message waits that is larger than a pull may bring
 	large       bool // a pull without bound in octets is open; it holds a token
-	waiting     bool // the open pull waits for one message; only where messages are returned
+	waiting     bool // the open pull waits, for one message unless eager; only where messages are returned
+	eager       bool // there is a pull open whenever there is credit: what comes in between goes to others
 	more        bool // there may be more messages; only where messages are returned
 	none        bool // the last pull without bound in octets found nothing
 	paused      bool // there is no consumer to ask
@@ -167,9 +168,10 @@ func (p *puller) next() string {
 
 // pull asks for as much as the receiver has credit for, when little is on the way. Where messages are returned only one
 // pull is open at a time, so that it can be ended without a message that is on its way to nobody: while there may be
-// more messages it takes what is there, and ends by itself; else it waits for one.
+// more messages it takes what is there, and ends by itself; else it waits for one. An eager one asks for all at once
+// instead, before the last pull has ended.
 func (p *puller) pull() {
-	if p.sizes != nil && p.outstanding > 0 {
+	if p.sizes != nil && p.outstanding > 0 && !p.eager {
 		return
 	}
 	if p.outstanding == 0 && p.octets > 0 {
@@ -202,6 +204,8 @@ func (p *puller) pull() {
 		p.large, messages, octets = true, 1, p.from.maxBytes
 	case octets <= 0 || alone:
 		return
+	case p.eager:
+		p.waiting, messages = true, min(messages, max(octets/max(largest, 1), 1))
 	case p.sizes != nil && (!p.more || largest == 0):
 		p.waiting, messages = true, 1
 	case largest > 0:

@@ -126,11 +126,11 @@ func (bs *bindings) durable(to *router.Binding) (*durable, error) {
 			stream: to.Stream, name: to.Consumer,
 			maxBatch: cfg.MaxRequestBatch, maxBytes: cfg.MaxRequestMaxBytes, maxExpires: cfg.MaxRequestExpires,
 		},
-		born:    c.CachedInfo().Created.UnixNano(),
 		mark:    p.mark,
 		ackWait: cfg.AckWait,
 		lost:    ErrNotThere,
 	}
+	d.made(c)
 	for _, wait := range cfg.BackOff {
 		d.ackWait = min(d.ackWait, wait)
 	}

@@ -192,7 +192,7 @@ func (qs *queues) create(q *queue) error {
 	if err != nil {
 		return fmt.Errorf("creating the durable of %s: %w", q.stream, err)
 	}
-	q.durable.born = c.CachedInfo().Created.UnixNano()
+	q.durable.made(c)
 	return nil
 }
 
@@ -275,7 +275,7 @@ func (qs *queues) revive(ctx context.Context, q *queue, have jetstream.StreamCon
 	if err != nil {
 		return fmt.Errorf("creating the durable of %s: %w", q.stream, err)
 	}
-	q.durable.born = c.CachedInfo().Created.UnixNano()
+	q.durable.made(c)
 	q.window.used = true
 	q.due = time.Now()
 	return nil

@@ -191,7 +191,7 @@ func (p *puller) pull() {
 	largest := p.sizes.largest()
 	alone := p.tooLarge || largest > octets && !p.none
 	request := append(make([]byte, 0, 96), `{"batch":`...)
-	p.waiting = false
+	waiting := false
 	switch {
 	case alone && p.outstanding == 0:
 		// One message larger than the budget comes alone, and so do few on the whole node.
@@ -205,9 +205,9 @@ func (p *puller) pull() {
 	case octets <= 0 || alone:
 		return
 	case p.eager:
-		p.waiting, messages = true, min(messages, max(octets/max(largest, 1), 1))
+		waiting, messages = true, min(messages, max(octets/max(largest, 1), 1))
 	case p.sizes != nil && (!p.more || largest == 0):
-		p.waiting, messages = true, 1
+		waiting, messages = true, 1
 	case largest > 0:
 		messages = min(messages, max(octets/largest, 1))
 	}
@@ -221,7 +221,7 @@ func (p *puller) pull() {
 	switch {
 	case p.large && p.tooLarge:
 		request = p.appendExpires(request, largeWait)
-	case p.large, p.sizes != nil && !p.waiting:
+	case p.large, p.sizes != nil && !waiting:
 		request = append(request, `,"no_wait":true`...)
 	default:
 		request = p.appendTimes(request)
@@ -235,7 +235,7 @@ func (p *puller) pull() {
 	p.b.pulls.Add(1)
 	p.outstanding += messages
 	p.octets += octets
-	p.tooLarge = false
+	p.tooLarge, p.waiting = false, waiting
 	p.heard = time.Now()
 }
 

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
-
-	"github.com/nats-io/nats.go"
 )
 
 // The words of JetStream's ack protocol.
@@ -35,10 +32,11 @@ type Delivery struct {
 	total uint64   // JetStream's count, which has deliveries that nobody saw
 }
 
-// Ack settles a delivery without waiting for the server. An error means that NATS is away; the message will come again.
+// Ack settles a delivery without waiting for the server; while NATS is away the ack is kept for when it is back. After
+// an error the message will come again.
 func (b *Bridge) Ack(d Delivery) error {
 	b.unseen.settled(&d)
-	return b.cfg.Control.Publish(d.Reply, ackWord)
+	return b.words.say(d.Reply, ackWord)
 }
 
 // ConfirmAck settles deliveries and calls done once JetStream has confirmed all of them, or with the first fault. done
@@ -52,7 +50,7 @@ func (b *Bridge) ConfirmAck(ds []Delivery, done func(error)) {
 
 // Nack gives a delivery back; it comes again after the delay, at once if that is 0.
 func (b *Bridge) Nack(d Delivery, delay time.Duration) error {
-	return b.cfg.Control.Publish(d.Reply, nakPayload(delay))
+	return b.words.say(d.Reply, nakPayload(delay))
 }
 
 // ConfirmNack is Nack for several, each with its delay, with JetStream's confirmation.
@@ -67,40 +65,9 @@ func nakPayload(delay time.Duration) []byte {
 	return append(strconv.AppendInt([]byte(`-NAK {"delay": `), int64(delay), 10), '}')
 }
 
-// confirm sends a word for each delivery and calls done after the last answer.
-func (b *Bridge) confirm(ds []Delivery, word func(Delivery) []byte, done func(error)) {
-	if len(ds) == 0 {
-		done(nil)
-		return
-	}
-	var (
-		mu   sync.Mutex
-		open = len(ds) // guarded by mu
-		errs error     // guarded by mu
-	)
-	settled := func(m *nats.Msg, err error) {
-		if err == nil && m.Header.Get("Status") == "503" {
-			err = ErrNoStream
-		}
-		mu.Lock()
-		open--
-		errs = errors.Join(errs, err)
-		last, result := open == 0, errs
-		mu.Unlock()
-		if last {
-			done(result)
-		}
-	}
-	for _, d := range ds {
-		reply := b.acks.expect(settled)
-		if err := b.cfg.Control.PublishRequest(d.Reply, reply, word(d)); err != nil {
-			b.acks.cancel(reply, err)
-		}
-	}
-}
-
 // GiveBack returns deliveries to their queue in stream order, to be delivered at once to whoever asks next. It waits
-// until JetStream has taken them back, so that a pull sent afterwards gets them first.
+// until JetStream has taken them back, so that a pull sent afterwards gets them first; but not for a NATS that is away,
+// which gets them when it is back.
 func (b *Bridge) GiveBack(ds []Delivery) error {
 	if len(ds) == 0 {
 		return nil
@@ -112,7 +79,13 @@ func (b *Bridge) GiveBack(ds []Delivery) error {
 		}
 	}
 	last := len(ds) - 1
-	delay := b.returnDelay()
+	delay, limit := b.returnDelay(), b.cfg.PublishTimeout
+	if b.cfg.External != nil {
+		limit = leaveTimeout
+	}
+	if !b.cfg.Control.IsConnected() {
+		last++
+	}
 	var errs []error
 	for _, d := range ds[:last] {
 		errs = append(errs, b.Nack(d, delay))
@@ -120,7 +93,14 @@ func (b *Bridge) GiveBack(ds []Delivery) error {
 	// JetStream handles the acks of a consumer one after the other: the last answer speaks for all.
 	done := make(chan error, 1)
 	b.ConfirmNack(ds[last:], func(Delivery) time.Duration { return delay }, func(err error) { done <- err })
-	return errors.Join(append(errs, <-done)...)
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return errors.Join(append(errs, err)...)
+	case <-timer.C:
+		return errors.Join(append(errs, ErrTimeout)...)
+	}
 }
 
 // sortDeliveries puts deliveries into stream order.

@@ -100,20 +100,20 @@ func isToken(s string) bool {
 	return true
 }
 
-// SendToAddress sends to an address of any node. ErrAddress says that it was forged. Nobody may be there any more: then
-// the message is dropped, and counted by the node that gave the address out. It may block like PublishTopic.
-func (b *Bridge) SendToAddress(channel string, headers []frame.Header, body []byte) error {
+// toAddress is a message to an address of any node; nil if the time of the address is over. ErrAddress says that it was
+// forged.
+func (b *Bridge) toAddress(channel string, headers []frame.Header, body []byte) (*nats.Msg, error) {
 	if !IsAddress(channel) {
-		return ErrAddress
+		return nil, ErrAddress
 	}
 	subject := addressSubject + channel
 	if name, ours := strings.CutPrefix(channel, b.addresses.node+"."); ours && name[0] == sealed {
 		var err error
 		if subject, err = b.addresses.unseal(name); err != nil || subject == "" {
-			return err
+			return nil, err
 		}
 	}
-	return b.publish(answering(subject, headers, body))
+	return answering(subject, headers, body), nil
 }
 
 // Undeliverable is how many messages came for reply addresses of this node that nobody has any more.

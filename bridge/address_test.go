@@ -58,8 +58,8 @@ func (g *rig) known() {
 
 func toAddress(t *testing.T, g *rig, address, body string) {
 	t.Helper()
-	if err := g.SendToAddress(strings.TrimPrefix(address, "/reply/"), nil, []byte(body)); err != nil {
-		t.Errorf("SendToAddress(%q): %v", address, err)
+	if err := g.NewSender().Address(strings.TrimPrefix(address, "/reply/"), nil, []byte(body), nil); err != nil {
+		t.Errorf("Address(%q): %v", address, err)
 	}
 }
 
@@ -139,10 +139,10 @@ func TestForgedSeals(t *testing.T) {
 		if channel[i] == 'A' {
 			changed[i] = 'B'
 		}
-		if err := g.SendToAddress(string(changed), nil, nil); !errors.Is(err, bridge.ErrAddress) {
+		if err := g.NewSender().Address(string(changed), nil, nil, nil); !errors.Is(err, bridge.ErrAddress) {
 			t.Errorf("character %d changed: got %v, want %v", i, err, bridge.ErrAddress)
 		}
-		if err := n.SendToAddress(string(changed), nil, nil); err != nil {
+		if err := n.NewSender().Address(string(changed), nil, nil, nil); err != nil {
 			t.Errorf("character %d changed, through another node: got %v, want no error", i, err)
 		}
 		forwarded++

@@ -41,18 +41,20 @@ func (bs *bindings) place(to *router.Binding) (*place, error) {
 }
 
 func (bs *bindings) find(to *router.Binding) (*place, error) {
-	p := newPlace(to.Stream)
+	p := newPlace(bs.b, to.Stream)
 	p.bound = true
 	if to.Stream == "" {
 		return p, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
-	defer cancel()
-	s, err := bs.b.cfg.JS.Stream(ctx, to.Stream)
+	var s jetstream.Stream
+	err := bs.b.persist(func(ctx context.Context) (err error) {
+		s, err = bs.b.cfg.JS.Stream(ctx, to.Stream)
+		return err
+	})
 	if err != nil {
 		return nil, notThere(to, err)
 	}
-	p.mark = bs.b.unclean(s.CachedInfo())
+	p.found(s.CachedInfo())
 	return p, nil
 }
 
@@ -79,20 +81,25 @@ func (bs *bindings) target(route router.Route) (*place, string, error) {
 
 // onlySubject is the one subject that the bound consumer, or the stream, takes.
 func (bs *bindings) onlySubject(to *router.Binding) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
-	defer cancel()
-	s, err := bs.b.cfg.JS.Stream(ctx, to.Stream)
+	var candidates [][]string
+	err := bs.b.persist(func(ctx context.Context) error {
+		s, err := bs.b.cfg.JS.Stream(ctx, to.Stream)
+		if err != nil {
+			return err
+		}
+		candidates = [][]string{s.CachedInfo().Config.Subjects}
+		if to.Consumer != "" {
+			c, err := s.Consumer(ctx, to.Consumer)
+			if err != nil {
+				return err
+			}
+			cfg := c.CachedInfo().Config
+			candidates = slices.Insert(candidates, 0, []string{cfg.FilterSubject}, cfg.FilterSubjects)
+		}
+		return nil
+	})
 	if err != nil {
 		return "", notThere(to, err)
-	}
-	candidates := [][]string{s.CachedInfo().Config.Subjects}
-	if to.Consumer != "" {
-		c, err := s.Consumer(ctx, to.Consumer)
-		if err != nil {
-			return "", notThere(to, err)
-		}
-		cfg := c.CachedInfo().Config
-		candidates = slices.Insert(candidates, 0, []string{cfg.FilterSubject}, cfg.FilterSubjects)
 	}
 	for _, list := range candidates {
 		if len(list) == 1 && list[0] != "" && !strings.ContainsAny(list[0], "*>") {
@@ -111,9 +118,11 @@ func (bs *bindings) durable(to *router.Binding) (*durable, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
-	defer cancel()
-	c, err := bs.b.cfg.JS.Consumer(ctx, to.Stream, to.Consumer)
+	var c jetstream.Consumer
+	err = bs.b.persist(func(ctx context.Context) (err error) {
+		c, err = bs.b.cfg.JS.Consumer(ctx, to.Stream, to.Consumer)
+		return err
+	})
 	if err != nil {
 		return nil, notThere(to, err)
 	}
@@ -126,7 +135,7 @@ func (bs *bindings) durable(to *router.Binding) (*durable, error) {
 			stream: to.Stream, name: to.Consumer,
 			maxBatch: cfg.MaxRequestBatch, maxBytes: cfg.MaxRequestMaxBytes, maxExpires: cfg.MaxRequestExpires,
 		},
-		mark:    p.mark,
+		place:   p,
 		ackWait: cfg.AckWait,
 		lost:    ErrNotThere,
 	}

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -24,10 +25,12 @@ type Config struct {
 	Router *router.Router
 	// Logger receives faults.
 	Logger *slog.Logger
-	// PublishTimeout is how long a stored message may wait for its PubAck.
+	// PublishTimeout is how long a message may wait for NATS to have it.
 	PublishTimeout time.Duration
 	// RequestTimeout bounds how long a STOMP responder may take for a request.
 	RequestTimeout time.Duration
+	// External is set where NATS is not embedded.
+	External *External
 	// Queues configures /queue.
 	Queues QueueConfig
 	// Store configures /topic-store.
@@ -53,6 +56,8 @@ type QueueConfig struct {
 	Marks map[string]uint64
 	// CleanMarks says that Marks comes from a clean stop.
 	CleanMarks bool
+	// ForgetMark, if not nil, takes a stream out of Marks for the next start.
+	ForgetMark func(stream string) error
 }
 
 // Bridge is natstomp's use of one NATS. Its methods are safe for concurrent use.
@@ -73,9 +78,19 @@ type Bridge struct {
 	unseen  unseen
 	closing atomic.Bool   // the server ends with us
 	large   chan struct{} // one token for each pull without bound in octets
+	ids     batchID       // of stored messages
 	pulls   atomic.Uint64
 	expired atomic.Uint64 // messages that had expired before they were stored in their queue
 	deleted atomic.Uint64 // queues that this node deleted
+	api     string        // prefix of the subjects of the JetStream API
+	care    *care
+	places  places
+	gone    losses
+	words   *words
+	counters
+
+	joined   atomic.Uint64 // generation of the control link at Join
+	auditing atomic.Bool
 
 	requests  *requests
 	addresses *addresses
@@ -86,6 +101,8 @@ type Bridge struct {
 	stop     chan struct{}
 	quit     chan struct{} // closed when nobody is to wait for NATS any more, at the latest with stop
 	quitOnce sync.Once
+	life     context.Context // ends with quit
+	endLife  context.CancelFunc
 	wg       sync.WaitGroup
 
 	mu      sync.Mutex
@@ -95,7 +112,8 @@ type Bridge struct {
 // New returns a Bridge that is not started.
 func New(cfg Config) *Bridge {
 	b := &Bridge{cfg: cfg, log: cfg.Logger, stop: make(chan struct{}), quit: make(chan struct{})}
-	b.data, b.control, b.wide = newFlusher(cfg.Data), newFlusher(cfg.Control), newFlusher(cfg.Wide)
+	b.life, b.endLife = context.WithCancel(context.Background())
+	b.data, b.control, b.wide = newFlusher(cfg.Data, cfg.PublishTimeout), newFlusher(cfg.Control, cfg.PublishTimeout), newFlusher(cfg.Wide, cfg.PublishTimeout)
 	b.pubs = newReplies(cfg.Data, cfg.PublishTimeout)
 	b.acks = newReplies(cfg.Control, cfg.PublishTimeout)
 	b.large = make(chan struct{}, maxLarge)
@@ -106,11 +124,16 @@ func New(cfg Config) *Bridge {
 	b.store = &store{b: b}
 	b.bound = &bindings{b: b}
 	b.delays = newDelays(b)
-	b.batches.prefix = nats.NewInbox()[len(nats.InboxPrefix):] + "-"
+	b.batches.prefix, b.ids.prefix = rand.Text()+"-", rand.Text()+"-"
+	o := cfg.JS.Options()
+	b.api = apiPrefix(o.Domain, o.APIPrefix)
+	b.care = newCare()
+	b.words = &words{b: b}
 	return b
 }
 
-// Start begins to listen for replies and makes the queues that the store holds ready. It returns when they are.
+// Start begins to listen for replies and, with an embedded NATS, makes the queues that the store holds ready. It returns
+// when they are. For an external NATS see Join.
 func (b *Bridge) Start(ctx context.Context) error {
 	for _, r := range []*replies{b.pubs, b.acks} {
 		if err := r.start(); err != nil {
@@ -126,10 +149,13 @@ func (b *Bridge) Start(ctx context.Context) error {
 		return err
 	}
 	for _, f := range []*flusher{b.data, b.control, b.wide} {
-		b.launch(func() { f.run(b.stop) })
+		b.launch(func() { f.run(b) })
 	}
-	if err := b.store.recover(ctx); err != nil {
-		return err
+	b.launch(func() { b.care.run(b) })
+	if b.cfg.External == nil {
+		if err := b.store.recover(ctx); err != nil {
+			return err
+		}
 	}
 	if err := b.queues.start(ctx); err != nil {
 		return err
@@ -138,19 +164,15 @@ func (b *Bridge) Start(ctx context.Context) error {
 	return nil
 }
 
-// Abandon answers everything that waits for NATS with ErrStopped at once.
-func (b *Bridge) Abandon() {
-	b.quitOnce.Do(func() { close(b.quit) })
-	for _, r := range []*replies{b.pubs, b.acks} {
-		r.expire(func(expiry) bool { return true }, ErrStopped)
-	}
-}
-
-// Stop ends the Bridge after all subscriptions have ended and returns the marks of its queues for the next start.
+// Stop ends the Bridge after all subscriptions have ended and returns the marks of its queues for the next start, where
+// NATS is embedded.
 func (b *Bridge) Stop(ctx context.Context) map[string]uint64 {
 	b.queues.stop()
-	marks := b.queues.marks(ctx)
-	b.quitOnce.Do(func() { close(b.quit) })
+	var marks map[string]uint64
+	if b.cfg.External == nil {
+		marks = b.queues.marks(ctx)
+	}
+	b.endWaiting()
 	close(b.stop)
 	b.mu.Lock()
 	b.stopped = true
@@ -176,4 +198,17 @@ func (b *Bridge) launch(f func()) bool {
 	}
 	b.wg.Go(f)
 	return true
+}
+
+// within is a context that ends after a time, or when nobody is to wait for NATS any more.
+func (b *Bridge) within(d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(b.life, d)
+}
+
+// endWaiting closes quit.
+func (b *Bridge) endWaiting() {
+	b.quitOnce.Do(func() {
+		close(b.quit)
+		b.endLife()
+	})
 }

@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -78,7 +77,7 @@ func (s *Browse) bind(route router.Route) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+	ctx, cancel := s.b.within(apiTimeout)
 	defer cancel()
 	c, err := s.b.cfg.JS.Consumer(ctx, d.stream, d.name)
 	if err != nil {
@@ -172,9 +171,9 @@ func (s *Browse) show() error {
 }
 
 func (s *Browse) info() (*jetstream.StreamInfo, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+	ctx, cancel := s.b.within(apiTimeout)
 	defer cancel()
-	return s.b.queues.info(ctx, s.stream)
+	return s.b.info(ctx, s.stream)
 }
 
 func appendBrowseEnd(dst []byte, v frame.Version, destination string) []byte {
@@ -207,7 +206,7 @@ type pageRequest struct {
 // readPage shows up to a page of messages from a sequence on, read directly from the stream's store. It returns where
 // to go on and whether there may be more.
 func (s *Browse) readPage(from, last uint64, room int) (next uint64, more bool, err error) {
-	inbox := nats.NewInbox()
+	inbox := s.b.cfg.Control.NewInbox()
 	page := make(chan *nats.Msg, browsePage+1)
 	sub, err := s.b.cfg.Control.ChanSubscribe(inbox, page)
 	if err != nil {
@@ -216,7 +215,7 @@ func (s *Browse) readPage(from, last uint64, room int) (next uint64, more bool, 
 	defer sub.Unsubscribe() //nolint:errcheck // fails only when the connection is gone, and then it is done
 	request, err := json.Marshal(pageRequest{Sequence: from, Subject: s.subject(), Batch: browsePage, MaxBytes: min(room, browseBytes)})
 	if err == nil {
-		err = s.b.cfg.Control.PublishRequest("$JS.API.DIRECT.GET."+s.stream, inbox, request)
+		err = s.b.cfg.Control.PublishRequest(s.b.api+"DIRECT.GET."+s.stream, inbox, request)
 	}
 	if err != nil {
 		return 0, false, err
@@ -267,7 +266,7 @@ func (s *Browse) readOne(from, last uint64, _ int) (next uint64, more bool, err 
 	if err != nil {
 		return 0, false, err
 	}
-	answer, err := s.b.cfg.Control.Request("$JS.API.STREAM.MSG.GET."+s.stream, request, browseTimeout)
+	answer, err := s.b.cfg.Control.Request(s.b.api+"STREAM.MSG.GET."+s.stream, request, browseTimeout)
 	if err != nil {
 		return 0, false, err
 	}

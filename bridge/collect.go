@@ -3,7 +3,9 @@ package bridge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -97,10 +99,10 @@ func (qs *queues) begin(q *queue) bool {
 
 // visit deletes a queue if that may be.
 func (qs *queues) visit(q *queue) {
-	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+	ctx, cancel := context.WithTimeout(qs.life, apiTimeout)
 	defer cancel()
 	err := qs.tryDelete(ctx, q)
-	if err != nil && !errors.Is(err, errKept) && !errors.Is(err, errNotIdle) {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errKept) && !errors.Is(err, errNotIdle) {
 		qs.b.log.Warn("idle queue could not be deleted", "stream", q.stream, "err", err)
 	}
 	q.mu.Lock()
@@ -152,12 +154,12 @@ func (qs *queues) mayDelete(ctx context.Context, q *queue) error {
 	if !unused {
 		return errNotIdle
 	}
-	info, err := qs.info(ctx, q.stream)
+	info, err := qs.b.info(ctx, q.stream)
 	if err != nil {
-		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			return errNotIdle // Whoever uses it next reports that.
-		}
-		return err
+		return notNow(err)
+	}
+	if !qs.made(q, info.Config) {
+		return errKept
 	}
 	q.mu.Lock()
 	q.autoDelete = q.autoDelete || info.Config.Metadata[autoDeleteKey] != ""
@@ -186,12 +188,25 @@ func (qs *queues) idle(ctx context.Context, q *queue, info *jetstream.StreamInfo
 	}
 	c, err := qs.b.cfg.JS.Consumer(ctx, q.stream, durableName)
 	if err != nil {
-		return nil, err
+		return nil, notNow(err)
 	}
 	if state := c.CachedInfo(); state.NumWaiting == 0 && state.NumAckPending == 0 {
 		return state, nil
 	}
 	return nil, errNotIdle
+}
+
+// made says whether a stream is as natstomp makes it for the queue. Somebody else's is not natstomp's to delete.
+func (qs *queues) made(q *queue, have jetstream.StreamConfig) bool {
+	return have.Metadata[channelKey] == q.channel && slices.Equal(have.Subjects, qs.streamConfig(q).Subjects)
+}
+
+// notNow is errNotIdle for what a NATS that is away says, and for what is missing: whoever uses it next reports that.
+func notNow(err error) error {
+	if awayFor(err) || errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return fmt.Errorf("%w: %s", errNotIdle, err.Error())
+	}
+	return err
 }
 
 // longIdle says whether nothing has happened in a queue for queues.idle_delete.
@@ -209,8 +224,17 @@ func (qs *queues) longIdle(info *jetstream.StreamInfo, consumer *jetstream.Consu
 func (qs *queues) closeQueue(ctx context.Context, q *queue) error {
 	qs.closing.Add(1)
 	defer qs.closing.Add(-1)
-	began := time.Now()
-	config := qs.streamConfig(q)
+	info, err := qs.b.info(ctx, q.stream)
+	if err != nil {
+		return notNow(err)
+	}
+	if !qs.made(q, info.Config) {
+		return errNotIdle
+	}
+	if err := qs.graves.open(ctx); err != nil {
+		return notNow(err)
+	}
+	began, config := time.Now(), info.Config
 	// The others must not make the stream anew while it is being deleted: the server would lose the new one's files. Who
 	// has not heard this when it makes it is done before the deletion.
 	if err := qs.presence.announce(wordClosing, q); err != nil {
@@ -220,63 +244,103 @@ func (qs *queues) closeQueue(ctx context.Context, q *queue) error {
 	away.Subjects = []string{closedRoot + q.stream}
 	away.Metadata = maps.Clone(config.Metadata)
 	away.Metadata[closingKey] = qs.presence.node
-	if _, err := qs.b.cfg.JS.UpdateStream(ctx, away); err != nil {
-		return errors.Join(err, qs.reopen(q, config)) // It may have been done.
+	if _, err = qs.b.cfg.JS.UpdateStream(ctx, away); err == nil {
+		err = qs.deserted(ctx, q, began)
 	}
-	qs.b.pause(handOver)
-	err := error(nil)
-	if time.Since(began) < handOver {
-		err = ErrStopped
-	} else {
-		err = qs.passed(away.Subjects[0])
-	}
-	info := (*jetstream.StreamInfo)(nil)
-	if err == nil {
-		info, err = qs.info(ctx, q.stream)
-	}
-	if err == nil && info.Config.Metadata[closingKey] != qs.presence.node {
-		return errNotIdle // Another node does the same, and ends it.
+	if errors.Is(err, errOthers) {
+		return err // Another node does the same, and ends it.
 	}
 	if err == nil {
-		_, err = qs.idle(ctx, q, info)
-	}
-	if err == nil && qs.used(q) {
-		err = errNotIdle
-	}
-	if err == nil && time.Since(began) > closeTime {
-		err = errNotIdle
-	}
-	if err == nil {
-		if err = qs.b.cfg.JS.DeleteStream(ctx, q.stream); err == nil || errors.Is(err, jetstream.ErrStreamNotFound) {
+		if err = qs.remove(ctx, info, began); err == nil {
 			qs.forget(q)
 			qs.b.deleted.Add(1)
 			qs.b.log.Info("queue deleted", "stream", q.stream)
 			return qs.presence.announce(wordGone, q)
 		}
 	}
-	return errors.Join(err, qs.reopen(q, config))
+	return errors.Join(err, qs.reopen(q, config)) // The update may have been done whatever was answered.
 }
 
-// passed returns when the stream has handled everything that the server handed it before: what it is handed waits in a
-// queue, and the question, which it refuses, waits behind it.
-func (qs *queues) passed(subject string) error {
-	ask := &nats.Msg{Subject: subject, Header: nats.Header{rollupHeader: {"none"}}}
-	answer, err := qs.b.cfg.Data.RequestMsg(ask, presenceTimeout)
+// errOthers says that another node deletes a queue.
+var errOthers = fmt.Errorf("%w: another node deletes it", errNotIdle)
+
+// deserted returns nil if nothing is in a queue whose subject is away, and nobody uses it.
+func (qs *queues) deserted(ctx context.Context, q *queue, began time.Time) error {
+	qs.b.pause(handOver)
+	if time.Since(began) < handOver {
+		return ErrStopped
+	}
+	if err := qs.passed(ctx, q); err != nil {
+		return err
+	}
+	info, err := qs.b.info(ctx, q.stream)
 	if err != nil {
 		return err
 	}
-	if err := pubAck(answer); !refused(err, codeNoRollup) {
-		return errors.Join(errNotIdle, err)
+	if info.Config.Metadata[closingKey] != qs.presence.node {
+		return errOthers
 	}
-	return nil
+	if _, err = qs.idle(ctx, q, info); err == nil && qs.used(q) {
+		err = errNotIdle
+	}
+	return err
+}
+
+// remove deletes a stream, unless its subject has been away for too long, and sees to it that it is not missed later.
+func (qs *queues) remove(ctx context.Context, info *jetstream.StreamInfo, began time.Time) error {
+	stream, err := info.Config.Name, error(nil)
+	if qs.b.cfg.External != nil {
+		err = qs.graves.dig(ctx, info)
+	} else if forget := qs.b.cfg.Queues.ForgetMark; forget != nil {
+		err = forget(stream)
+	}
+	if err == nil && time.Since(began) > closeTime {
+		err = errNotIdle
+	}
+	if err == nil {
+		err = qs.b.cfg.JS.DeleteStream(ctx, stream)
+	}
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		err = nil
+	}
+	return err // The deletion may have been done all the same: reopen finds out.
+}
+
+// passed returns when the stream has handled everything that the server handed it before: what it is handed waits in a
+// queue, and the question, which it refuses, waits behind it. Where a stream has several replicas it keeps what it has
+// agreed on with them: so on an external NATS the question is stored, and taken out again.
+func (qs *queues) passed(ctx context.Context, q *queue) error {
+	ask := &nats.Msg{Subject: closedRoot + q.stream, Header: nats.Header{rollupHeader: {"none"}}}
+	if qs.b.cfg.External != nil {
+		ask.Header = nats.Header{ttlHeader: {"60"}, nats.ExpectedStreamHdr: {q.stream}}
+	}
+	answer, err := qs.b.cfg.Data.RequestMsg(ask, presenceTimeout)
+	if err != nil {
+		return notNow(err)
+	}
+	err = pubAck(answer)
+	switch {
+	case qs.b.cfg.External == nil && !refused(err, codeNoRollup), qs.b.cfg.External != nil && err != nil:
+		return errors.Join(errNotIdle, err)
+	case qs.b.cfg.External == nil:
+		return nil
+	}
+	s, err := qs.b.cfg.JS.Stream(ctx, q.stream)
+	if err == nil {
+		err = s.DeleteMsg(ctx, ackSequence(answer.Data))
+	}
+	return err
 }
 
 // reopen gives the subject back. SENDs wait for it, though no longer than for anything else; whoever uses the queue
 // after that tries again (await).
 func (qs *queues) reopen(q *queue, config jetstream.StreamConfig) error {
 	for until := time.Now().Add(qs.b.cfg.PublishTimeout); ; {
-		ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+		ctx, cancel := qs.b.within(apiTimeout)
 		_, err := qs.b.cfg.JS.UpdateStream(ctx, config)
+		if err == nil {
+			err = qs.graves.fill(ctx, q.stream)
+		}
 		cancel()
 		switch {
 		case err == nil:
@@ -303,12 +367,10 @@ func (b *Bridge) DeletedQueues() uint64 { return b.deleted.Load() }
 
 // giveBack gives a subject back that another node took away and left so.
 func (qs *queues) giveBack(ctx context.Context, q *queue, have jetstream.StreamConfig) error {
-	want := qs.streamConfig(q)
-	want.Storage, want.Replicas = have.Storage, have.Replicas
-	if have.Metadata[autoDeleteKey] != "" {
-		want.Metadata[autoDeleteKey] = "true"
-	}
-	_, err := qs.b.cfg.JS.UpdateStream(ctx, want)
+	have.Subjects = qs.streamConfig(q).Subjects
+	have.Metadata = maps.Clone(have.Metadata)
+	delete(have.Metadata, closingKey)
+	_, err := qs.b.cfg.JS.UpdateStream(ctx, have)
 	return err
 }
 
@@ -330,17 +392,17 @@ func (qs *queues) markAutoDelete(q *queue) error {
 	if marked {
 		return nil
 	}
-	if err := qs.b.control.wait(); err != nil { // The others see that this node uses the queue.
+	if err := qs.b.control.wait(leaveTimeout); err != nil { // The others see that this node uses the queue.
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+	ctx, cancel := qs.b.within(apiTimeout)
 	defer cancel()
 	for {
 		here, err := qs.await(ctx, q)
 		if err != nil || !here {
 			return err
 		}
-		info, err := qs.info(ctx, q.stream)
+		info, err := qs.b.info(ctx, q.stream)
 		if err != nil {
 			return err
 		}

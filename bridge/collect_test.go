@@ -68,13 +68,17 @@ func (g *rig) leaveAll(s *bridge.QueueSubscription, c *consumer) {
 // TestDeleteWhileSending lets the last consumer go while its node and another one send, a thousand times, so that SENDs
 // meet every moment of a deletion: nothing that was confirmed may be lost or come twice, and no SEND may fail.
 func TestDeleteWhileSending(t *testing.T) {
-	const queues = 20
 	tries := 1_000
 	if testing.Short() {
 		tries = 100
 	}
 	srv := startNATS(t)
-	a, b := newNode(t, srv, autoDelete), newNode(t, srv, autoDelete)
+	deleteWhileSending(t, newNode(t, srv, autoDelete), newNode(t, srv, autoDelete), tries)
+}
+
+func deleteWhileSending(t *testing.T, a, b *rig, tries int) {
+	t.Helper()
+	const queues = 20
 	var wg sync.WaitGroup
 	var deleted atomic.Int64
 	for n := range queues {

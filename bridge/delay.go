@@ -43,21 +43,16 @@ const (
 // delays keeps messages until they are due, in a stream of their own, and then moves them to their queues, each exactly
 // once (mover.go).
 type delays struct {
-	b    *Bridge
-	lane *place
-	wake chan struct{}
-
-	making chan struct{} // holds a token while the stream is made
-	made   bool          // guarded by making; the stream exists
+	b       *Bridge
+	streams makings[*place] // the one stream
+	wake    chan struct{}
 
 	mu       sync.Mutex
 	octets   int64     // guarded by mu; the size of the stream, roughly
 	measured time.Time // guarded by mu
 }
 
-func newDelays(b *Bridge) *delays {
-	return &delays{b: b, lane: newPlace(delayStream), wake: make(chan struct{}, 1), making: make(chan struct{}, 1)}
-}
+func newDelays(b *Bridge) *delays { return &delays{b: b, wake: make(chan struct{}, 1)} }
 
 // send stores the SENDs of one queue, as a whole, to be moved there each at its time.
 func (d *delays) send(sends []Send, now time.Time, done func(error)) {
@@ -66,8 +61,13 @@ func (d *delays) send(sends []Send, now time.Time, done func(error)) {
 		return
 	}
 	q, err := d.b.queues.get(sends[0].Route, true)
+	if err != nil {
+		done(err)
+		return
+	}
+	to, err := d.open()
 	if err == nil {
-		err = d.make(sizeOf(sends) + len(sends)*delayRecord)
+		err = d.reserve(sizeOf(sends) + len(sends)*delayRecord)
 	}
 	if err != nil {
 		done(err)
@@ -75,15 +75,15 @@ func (d *delays) send(sends []Send, now time.Time, done func(error)) {
 	}
 	p := &parcel{size: sizeOf(sends), done: done, until: now.Add(d.b.cfg.PublishTimeout)}
 	for i := range sends {
-		p.msgs = append(p.msgs, d.message(&sends[i], q, now))
+		p.msgs = append(p.msgs, d.message(to, &sends[i], q, now))
 	}
-	d.lane.window.enter(len(p.msgs), p.size)
-	d.b.dispatch(d.lane, p)
+	to.window.enter(len(p.msgs), p.size)
+	d.b.dispatch(to, p)
 }
 
 // message is what waits for a SEND's time. One without delay, of a transaction in which another has one, is due at once.
-func (d *delays) message(s *Send, q *queue, now time.Time) *nats.Msg {
-	m := s.message(d.lane, dueRoot+q.stream, now)
+func (d *delays) message(to *place, s *Send, q *queue, now time.Time) *nats.Msg {
+	m := s.message(to, dueRoot+q.stream, now)
 	delete(m.Header, ttlHeader)
 	if at := s.Options.expiry(now); at > 0 {
 		setHeader(m, waitExpiresHeader, strconv.FormatInt(at, 10))
@@ -104,25 +104,28 @@ func (d *delays) message(s *Send, q *queue, now time.Time) *nats.Msg {
 	return m
 }
 
-// make makes the stream at its first use, and takes so many octets of its room.
-func (d *delays) make(octets int) error {
-	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
-	defer cancel()
-	d.making <- struct{}{} // The first makes it, the others wait.
-	err := error(nil)
-	if !d.made {
-		err = d.create(ctx)
-		d.made = err == nil
+// open returns the stream, made at its first use.
+func (d *delays) open() (*place, error) {
+	if d.b.gone.has(delayStream) {
+		return nil, ErrNoStream
 	}
-	<-d.making
-	if err != nil {
-		return err
-	}
+	return d.streams.get(delayStream, func() (*place, error) {
+		p := newPlace(d.b, delayStream)
+		err := d.b.persist(func(ctx context.Context) error { return d.create(ctx, p) })
+		return p, err
+	})
+}
+
+// drop forgets the stream.
+func (d *delays) drop(stream string) { d.streams.drop(stream) }
+
+// reserve takes so many octets of the stream's room.
+func (d *delays) reserve(octets int) error {
 	limit := d.b.cfg.Queues.DelayBytes
 	if limit == 0 {
 		return nil
 	}
-	if err := d.measure(ctx); err != nil {
+	if err := d.b.persist(d.measure); err != nil {
 		return err
 	}
 	d.mu.Lock()
@@ -146,8 +149,11 @@ func (d *delays) measure(ctx context.Context) error {
 	if recent {
 		return nil
 	}
-	info, err := d.b.queues.info(ctx, delayStream)
+	info, err := d.b.info(ctx, delayStream)
 	if err != nil {
+		d.mu.Lock()
+		d.measured = time.Time{}
+		d.mu.Unlock()
 		return fmt.Errorf("asking for the size of %s: %w", delayStream, err)
 	}
 	d.mu.Lock()
@@ -156,13 +162,14 @@ func (d *delays) measure(ctx context.Context) error {
 	return nil
 }
 
-func (d *delays) create(ctx context.Context) error {
+func (d *delays) create(ctx context.Context, p *place) error {
 	_, err := d.b.cfg.JS.CreateStream(ctx, jetstream.StreamConfig{
 		Name:               delayStream,
 		Description:        "natstomp: delayed messages of all queues",
 		Subjects:           []string{delayRoot + ">", dueRoot + ">"},
 		Retention:          jetstream.WorkQueuePolicy,
 		Storage:            d.b.cfg.Queues.Storage,
+		Replicas:           d.b.replicas(),
 		Discard:            jetstream.DiscardOld,
 		MaxBytes:           -1,
 		Duplicates:         d.b.cfg.Queues.DedupWindow,
@@ -171,8 +178,13 @@ func (d *delays) create(ctx context.Context) error {
 		AllowAtomicPublish: true,
 	})
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-		return fmt.Errorf("creating stream %s: %w", delayStream, err)
+		return fmt.Errorf("creating stream %s: %w", delayStream, roomFault(err))
 	}
+	info, err := d.b.info(ctx, delayStream)
+	if err != nil {
+		return fmt.Errorf("looking at stream %s: %w", delayStream, err)
+	}
+	p.found(info)
 	_, err = d.b.cfg.JS.CreateOrUpdateConsumer(ctx, delayStream, jetstream.ConsumerConfig{
 		Durable:       moverName,
 		FilterSubject: dueRoot + ">",

@@ -39,13 +39,14 @@ const (
 // durable is a consumer that subscriptions share, natives' too.
 type durable struct {
 	consumer
-	born    atomic.Int64  // when it was made, in ns since the epoch
-	policy  Policy        // how the subscriptions share it
-	mark    uint64        // everything up to here may have been delivered before this start
-	least   uint64        // nothing before is delivered
-	since   time.Time     // nothing stored earlier is delivered
-	ackWait time.Duration // after what time a message comes back that nobody speaks for
-	lost    error         // what its loss means; nil: ErrNoStream
+	born    atomic.Int64 // when it was made, in ns since the epoch
+	place   *place
+	policy  Policy                      // how the subscriptions share it
+	least   uint64                      // nothing before is delivered
+	since   time.Time                   // nothing stored earlier is delivered
+	ackWait time.Duration               // after what time a message comes back that nobody speaks for
+	lost    error                       // what its loss means; nil: ErrNoStream
+	remake  func(context.Context) error // makes the consumer again that somebody deleted; nil: its loss is final
 	sizes   sizes
 }
 
@@ -60,6 +61,24 @@ func (d *durable) gone() error {
 		return d.lost
 	}
 	return ErrNoStream
+}
+
+// verify returns nil if the consumer is there, gone's error if it is gone for good, and any other if that is not known.
+func (d *durable) verify() error {
+	b := d.place.b
+	if err := d.place.verify(); err != nil {
+		return err
+	}
+	ctx, cancel := b.within(checkTimeout)
+	defer cancel()
+	_, err := b.cfg.JS.Consumer(ctx, d.stream, d.name)
+	if !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return err
+	}
+	if d.remake == nil {
+		return d.gone()
+	}
+	return d.remake(ctx)
 }
 
 // early says whether a message came before the start, which a server may take for the end of its stream where it lies in
@@ -98,13 +117,15 @@ func (b *Bridge) attach(route router.Route, id DurableID, start *Start) (*durabl
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
-	defer cancel()
-	d := &durable{consumer: consumer{stream: p.stream, name: id.consumer()}, mark: p.mark, ackWait: ackWait, lost: ErrNoDurable}
-	c, err := b.cfg.JS.Consumer(ctx, p.stream, d.name)
-	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		c, err = b.makeDurable(ctx, p, route, id, start)
-	}
+	d := &durable{consumer: consumer{stream: p.stream, name: id.consumer()}, place: p, ackWait: ackWait, lost: ErrNoDurable}
+	var c jetstream.Consumer
+	err = b.persist(func(ctx context.Context) (err error) {
+		c, err = b.cfg.JS.Consumer(ctx, p.stream, d.name)
+		if errors.Is(err, jetstream.ErrConsumerNotFound) {
+			c, err = b.makeDurable(ctx, p, route, id, start)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("attaching to %s of %s: %w", d.name, p.stream, err)
 	}
@@ -190,10 +211,15 @@ func (b *Bridge) DeleteDurable(route router.Route, id DurableID) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
-	defer cancel()
-	err = b.cfg.JS.DeleteConsumer(ctx, p.stream, id.consumer())
+	tries := 0
+	err = b.persist(func(ctx context.Context) error {
+		tries++
+		return b.cfg.JS.DeleteConsumer(ctx, p.stream, id.consumer())
+	})
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		if tries > 1 {
+			return nil // It was deleted, the answer got lost.
+		}
 		return ErrNoDurable
 	}
 	return err

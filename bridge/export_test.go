@@ -25,12 +25,12 @@ func (b *Bridge) Inbox() string { return b.requests.prefix }
 func (b *Bridge) SubscribeConsumer(stream, name string, room int, r QueueReceiver) (*QueueSubscription, error) {
 	view := View{Version: frame.V12, Destination: "/queue/x"}
 	hold := Hold{Check: time.Second, Delay: func(Delivery) time.Duration { return 0 }}
-	d := &durable{consumer: consumer{stream: stream, name: name}, ackWait: ackWait}
+	d := &durable{consumer: consumer{stream: stream, name: name}, place: newPlace(b, stream), ackWait: ackWait}
 	return b.share(&QueueSubscription{d: d, view: view, receiver: r, hold: hold}, room)
 }
 
 // FlushControl returns when the server has handled what was sent to consumers.
-func (b *Bridge) FlushControl() { _ = b.control.wait() }
+func (b *Bridge) FlushControl() { _ = b.control.wait(leaveTimeout) }
 
 // Strays is how many messages are remembered because of deliveries that nobody saw.
 func (b *Bridge) Strays() int {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -143,6 +144,7 @@ func (s *TopicSubscription) joinGroup(route router.Route, group string, live fun
 	t.groups.Store(&[]receivers{{view: s.view, list: []TopicReceiver{s.receiver}}})
 	nc, flush := s.f.link(route.Wide)
 	s.f.count(route.Wide, 1)
+	since := time.Now()
 	sub, err := nc.QueueSubscribe(route.Subject, group, t.dispatch)
 	if err != nil {
 		s.f.count(route.Wide, -1)
@@ -151,7 +153,12 @@ func (s *TopicSubscription) joinGroup(route router.Route, group string, live fun
 	}
 	_ = sub.SetPendingLimits(-1, topicPendingBytes) // Fails only on a closed subscription.
 	s.group = sub
-	flush.after(live)
+	flush.after(func(err error) {
+		if err == nil {
+			err = s.f.b.denied(route.Wide, false, route.Subject, since)
+		}
+		live(err)
+	})
 }
 
 // unsubscribe ends a NATS subscription of the fan-out.
@@ -186,6 +193,7 @@ func (f *fanout) link(wide bool) (*nats.Conn, *flusher) {
 func (t *topic) open() {
 	nc, flush := t.f.link(t.wide)
 	t.f.count(t.wide, 1)
+	since := time.Now()
 	sub, err := nc.Subscribe(t.subject, t.dispatch)
 	if err != nil {
 		t.f.count(t.wide, -1)
@@ -200,7 +208,15 @@ func (t *topic) open() {
 	if gone {
 		t.f.unsubscribe(sub)
 	}
-	flush.after(t.opened)
+	flush.after(func(err error) {
+		if err == nil {
+			err = t.f.b.denied(t.wide, false, t.subject, since)
+		}
+		if err != nil {
+			t.f.unsubscribe(sub)
+		}
+		t.opened(err)
+	})
 }
 
 func (t *topic) opened(err error) {
@@ -292,19 +308,12 @@ func (t *topic) dispatch(m *nats.Msg) {
 	}
 }
 
-// PublishTopic hands a SEND to NATS. origin, if not empty, names the sending connection for no-local. It may block
-// while the link to NATS takes no more octets.
+// PublishTopic hands a message to NATS. origin, if not empty, names the sending connection for no-local. It may block
+// while the link to NATS takes no more octets. See TopicPublisher for SENDs that must get over an outage.
 func (b *Bridge) PublishTopic(route router.Route, headers []frame.Header, body []byte, origin string) error {
-	m := answering(route.Subject, headers, body)
-	if origin != "" {
-		if m.Header == nil {
-			m.Header = make(nats.Header, 1)
-		}
-		m.Header[originHeader] = []string{origin}
-	}
-	return b.publish(m)
+	return b.publish(topicMessage(route, headers, body, origin))
 }
 
-// AfterPublish calls done when the NATS server has every SEND of PublishTopic before this call, or with the error that
-// prevented it. done must not block.
+// AfterPublish calls done when the NATS server has every message of PublishTopic before this call, provided that the
+// link did not break in between, or with the error that prevented it. done must not block.
 func (b *Bridge) AfterPublish(done func(error)) { b.data.after(done) }

@@ -40,3 +40,10 @@ func (ms *makings[T]) get(name string, create func() (T, error)) (T, error) {
 	close(m.ready)
 	return m.value, m.err
 }
+
+// drop forgets the thing of that name, so that it is made at its next use.
+func (ms *makings[T]) drop(name string) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	delete(ms.known, name)
+}

@@ -20,8 +20,9 @@ const (
 	// moverBatch and moverBytes bound what is moved at once.
 	moverBatch = 16
 	moverBytes = 8 << 20
-	// moverWait is how long one pull waits.
-	moverWait = 20 * time.Second
+	// moverWait is how long one pull waits; on an external NATS it may be lost with the server that has it.
+	moverWait         = 20 * time.Second
+	moverWaitExternal = 2 * time.Second
 	// moverRetry and moverRetryMax bound the pause before a message that could not be moved is tried again.
 	moverRetry    = time.Second
 	moverRetryMax = 30 * time.Second
@@ -49,7 +50,7 @@ func (d *delays) run() {
 		if err == nil {
 			err = d.move(ctx, c)
 		}
-		if err != nil && ctx.Err() == nil && !missing(err) {
+		if err != nil && ctx.Err() == nil && !missing(err) && !awayFor(err) {
 			d.b.log.Warn("delayed messages cannot be moved", "err", err)
 		}
 		timer := time.NewTimer(moverSearch)
@@ -70,7 +71,7 @@ func missing(err error) bool {
 // move takes what is due and moves it, the queues side by side.
 func (d *delays) move(ctx context.Context, c jetstream.Consumer) error {
 	for ctx.Err() == nil {
-		due, err := take(ctx, c)
+		due, err := d.take(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -88,8 +89,12 @@ func (d *delays) move(ctx context.Context, c jetstream.Consumer) error {
 }
 
 // take waits for messages that are due.
-func take(ctx context.Context, c jetstream.Consumer) ([]jetstream.Msg, error) {
-	wait, cancel := context.WithTimeout(ctx, moverWait)
+func (d *delays) take(ctx context.Context, c jetstream.Consumer) ([]jetstream.Msg, error) {
+	limit := moverWait
+	if d.b.cfg.External != nil {
+		limit = moverWaitExternal
+	}
+	wait, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	first, err := c.Next(jetstream.FetchContext(wait))
 	if err != nil {
@@ -176,7 +181,7 @@ func (d *delays) settle(msgs []jetstream.Msg, err error) {
 
 // done takes a message off the stream and then its marker off the queue's: as long as the one is there the other must be.
 func (d *delays) done(m jetstream.Msg) {
-	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+	ctx, cancel := d.b.within(apiTimeout)
 	defer cancel()
 	if err := m.DoubleAck(ctx); err != nil {
 		d.after(m, err)
@@ -185,7 +190,7 @@ func (d *delays) done(m jetstream.Msg) {
 	stream := strings.TrimPrefix(m.Subject(), dueRoot)
 	request := `{"filter":"` + onceRoot + stream + "." + m.Headers().Get(waitOnceHeader) + `"}`
 	reply := d.b.acks.expect(func(*nats.Msg, error) {}) // A marker that stays is removed by its TTL.
-	if err := d.b.cfg.Control.PublishRequest("$JS.API.STREAM.PURGE."+stream, reply, []byte(request)); err != nil {
+	if err := d.b.cfg.Control.PublishRequest(d.b.api+"STREAM.PURGE."+stream, reply, []byte(request)); err != nil {
 		d.b.acks.cancel(reply, err)
 	}
 }

@@ -2,9 +2,11 @@ package bridge
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -29,7 +31,7 @@ type StoreReceiver interface {
 	// DeliverStored hands over the part of a MESSAGE that begins with the destination header. It must not block, nor keep
 	// or change tail. false: the receiver takes no more.
 	DeliverStored(tail []byte) bool
-	// Lost says that the subscription can deliver no more.
+	// Lost says, once, that the subscription can deliver no more.
 	Lost(err error)
 }
 
@@ -44,6 +46,7 @@ type OrderedSubscription struct {
 	filters  []string
 	ctx      context.Context // ends with Stop, also while the consumer is made anew
 	cancel   context.CancelFunc
+	lost     sync.Once
 
 	// Owned by run.
 	began    bool   // the first consumer was made
@@ -66,14 +69,15 @@ func (b *Bridge) SubscribeOrdered(route router.Route, filters []string, start St
 		filters = []string{filterOf(route)}
 	}
 	s := &OrderedSubscription{
-		puller: newPuller(b, consumer{stream: p.stream}, orderedRoom, r),
+		puller: newPuller(p, consumer{stream: p.stream}, orderedRoom, r),
 		view:   view.of(route), receiver: r, start: start, filters: filters,
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	if err := s.renew(); err != nil {
+	if err := b.persist(func(context.Context) error { return s.renew() }); err != nil {
 		s.cancel()
 		return nil, fmt.Errorf("reading %s: %w", p.stream, err)
 	}
+	p.follow(s)
 	b.launch(s.run)
 	return s, nil
 }
@@ -92,6 +96,7 @@ func (s *OrderedSubscription) Stop(_ func() []Delivery) {
 
 func (s *OrderedSubscription) run() {
 	defer close(s.done)
+	defer s.place.unfollow(s)
 	s.loop(orderedCheck, s)
 	s.drop()
 	s.forget()
@@ -144,6 +149,9 @@ func (s *OrderedSubscription) deliver(m *nats.Msg, meta *nats.MsgMetadata) bool 
 	return ok
 }
 
+// removed implements follower.
+func (s *OrderedSubscription) removed(err error) { s.lost.Do(func() { s.receiver.Lost(err) }) }
+
 // missed says whether an idle heart-beat speaks of a delivery that has not come.
 func (s *OrderedSubscription) missed(m *nats.Msg) bool {
 	last, err := strconv.ParseUint(m.Header.Get("Nats-Last-Consumer"), 10, 64)
@@ -172,7 +180,7 @@ func (s *OrderedSubscription) rebuild() {
 		s.broken, s.paused = false, false
 	case s.ctx.Err() != nil:
 	case errors.Is(err, jetstream.ErrStreamNotFound):
-		s.receiver.Lost(ErrNoStream)
+		s.place.suspect()
 	default:
 		s.b.log.Debug("consumer not made anew yet", "stream", s.from.stream, "err", err)
 	}
@@ -182,7 +190,7 @@ func (s *OrderedSubscription) rebuild() {
 func (s *OrderedSubscription) drop() {
 	_ = s.sub.Unsubscribe() // Fails only when the connection is gone, and then it is done.
 	// Nobody waits for the answer: a consumer that stays is forgotten by the server after a while.
-	_ = s.b.cfg.Control.Publish("$JS.API.CONSUMER.DELETE."+s.from.stream+"."+s.from.name, nil)
+	_ = s.b.cfg.Control.Publish(s.b.api+"CONSUMER.DELETE."+s.from.stream+"."+s.from.name, nil)
 }
 
 // renew makes a consumer that goes on at next.
@@ -190,7 +198,7 @@ func (s *OrderedSubscription) renew() error {
 	ctx, cancel := context.WithTimeout(s.ctx, apiTimeout)
 	defer cancel()
 	cfg := jetstream.ConsumerConfig{
-		Name:              nats.NewInbox()[len(nats.InboxPrefix):],
+		Name:              rand.Text(),
 		Description:       "natstomp subscription",
 		FilterSubjects:    s.filters,
 		AckPolicy:         jetstream.AckNonePolicy,

@@ -22,7 +22,9 @@ const maxBatches = 16
 
 // Codes by which JetStream refuses a publish.
 const (
+	codeNotLeader    = 10009
 	codeWrongLast    = 10071 // the marker is there already
+	codeInProcess    = 10158 // a message of the same id is being stored
 	codeIncomplete   = 10176 // a part of the batch did not reach the stream
 	codeDuplicateIDs = 10201 // a message of the batch was stored before
 )
@@ -34,61 +36,60 @@ type parcel struct {
 	size  int          // octets, for the window
 	until time.Time
 	whole bool // nothing may be left out because it was stored before
+	again bool // it was sent more than once: what is stored already may be of this parcel
 	done  func(error)
 }
 
-// dispatch publishes a parcel. Its end comes through finish.
+// dispatch publishes a parcel. Its end comes through outcome.
 func (b *Bridge) dispatch(to *place, p *parcel) {
 	if err := p.fits(); err != nil {
-		p.finish(to, err)
+		to.window.leave(len(p.msgs), p.size)
+		p.done(fmt.Errorf("storing in %s: %w", to.stream, err))
 		return
 	}
-	last := len(p.msgs) - 1
-	if last == 0 {
-		for _, name := range []string{batchIDHeader, batchSequenceHeader, batchCommitHeader} {
-			delete(p.msgs[0].Header, name) // Of a batch of which nothing else is left.
-		}
-		b.storeIn(to, p.msgs[0], func(err error) { b.outcome(to, p, err) })
+	if len(p.msgs) > 1 {
+		to.batches <- struct{}{}
+	}
+	if b.cfg.External != nil {
+		to.lane.send(p)
 		return
 	}
-	to.batches <- struct{}{}
-	outcome := func(err error) {
-		<-to.batches
-		b.outcome(to, p, err)
-	}
-	id := b.batches.next()
-	for i, m := range p.msgs {
-		setHeader(m, batchIDHeader, id)
-		setHeader(m, batchSequenceHeader, strconv.Itoa(i+1))
-		if i == last {
-			setHeader(m, batchCommitHeader, "1")
-			b.storeIn(to, m, outcome)
-			return
-		}
-		if err := b.publish(m); err != nil {
-			outcome(fmt.Errorf("storing in %s: %w", to.stream, err)) // The batch stays without its commit.
-			return
-		}
-	}
-}
-
-// storeIn publishes m to its place and reports the PubAck.
-func (b *Bridge) storeIn(to *place, m *nats.Msg, done func(error)) {
-	m.Reply = b.pubs.expect(func(answer *nats.Msg, err error) {
+	reply := b.pubs.expect(func(answer *nats.Msg, err error) {
 		if err == nil {
 			err = pubAck(answer)
 		}
-		if errors.Is(err, ErrNoStream) {
-			err = to.gone()
-		}
-		if err != nil && !errors.Is(err, ErrDuplicate) {
-			err = fmt.Errorf("storing in %s: %w", to.stream, err)
-		}
-		done(err)
+		b.outcome(to, p, err)
 	})
-	if err := b.publish(m); err != nil {
-		b.pubs.cancel(m.Reply, err)
+	if err := b.publishAll(p.msgs, reply); err != nil {
+		b.pubs.cancel(reply, err) // A batch stays without its commit.
 	}
+}
+
+// publishAll publishes one message, or an atomic batch under a new id. The messages are not changed.
+func (b *Bridge) publishAll(msgs []*nats.Msg, reply string) error {
+	if len(msgs) == 1 {
+		m := *msgs[0]
+		m.Reply = reply
+		return b.publish(&m)
+	}
+	id := b.batches.next()
+	for i, original := range msgs {
+		m := *original
+		m.Header = make(nats.Header, len(original.Header)+3)
+		for name, values := range original.Header {
+			m.Header[name] = values
+		}
+		m.Header[batchIDHeader] = []string{id}
+		m.Header[batchSequenceHeader] = []string{strconv.Itoa(i + 1)}
+		if i == len(msgs)-1 {
+			m.Header[batchCommitHeader] = []string{"1"}
+			m.Reply = reply
+		}
+		if err := b.publish(&m); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // publish hands a message to NATS.
@@ -97,16 +98,23 @@ func (b *Bridge) publish(m *nats.Msg) error {
 	if errors.Is(err, nats.ErrMaxPayload) {
 		return ErrTooLarge
 	}
-	return err
+	return linkFault(err)
 }
 
 // outcome is the answer to a parcel. It does not block.
 func (b *Bridge) outcome(to *place, p *parcel, err error) {
+	if len(p.msgs) > 1 {
+		<-to.batches
+	}
 	switch {
 	case err == nil:
-	case errors.Is(err, ErrNoStream) || refused(err, codeIncomplete):
-		if b.park(to, p, err) {
+	case b.cfg.External == nil && (errors.Is(err, ErrNoStream) || refused(err, codeIncomplete)):
+		if b.park(to, p) {
 			return
+		}
+		if errors.Is(err, ErrNoStream) {
+			to.suspect()
+			err = to.gone()
 		}
 	case !p.whole && refused(err, codeDuplicateIDs, codeInProcess):
 		if b.launch(func() { b.sift(to, p) }) {
@@ -118,6 +126,9 @@ func (b *Bridge) outcome(to *place, p *parcel, err error) {
 
 func (p *parcel) finish(to *place, err error) {
 	to.window.leave(len(p.msgs), p.size)
+	if err != nil && !errors.Is(err, ErrDuplicate) {
+		err = fmt.Errorf("storing in %s: %w", to.stream, err)
+	}
 	p.done(err)
 }
 

@@ -97,7 +97,7 @@ func (p *presence) hear(word, stream, node string, gone func(stream string)) {
 
 // catchUp returns when everything that other nodes had said before is heard.
 func (p *presence) catchUp() error {
-	if err := p.b.control.wait(); err != nil {
+	if err := p.b.control.wait(leaveTimeout); err != nil {
 		return err
 	}
 	return p.caughtUp()
@@ -211,5 +211,5 @@ func (p *presence) announce(word string, q *queue) error {
 	if err := p.b.cfg.Control.PublishMsg(m); err != nil {
 		return err
 	}
-	return p.b.control.wait()
+	return p.b.control.wait(leaveTimeout)
 }

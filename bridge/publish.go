@@ -161,6 +161,7 @@ var ackStart, ackFault, ackTwice = []byte(`{"stream":"`), []byte(`"error":`), []
 
 // apiError is JetStream's refusal of a publish.
 type apiError struct {
+	Status      int    `json:"code"`
 	Code        int    `json:"err_code"`
 	Description string `json:"description"`
 }
@@ -210,4 +211,20 @@ func pubAck(m *nats.Msg) error {
 		return ErrNoTTL
 	}
 	return ack.Error
+}
+
+// ackSequence is the sequence that a PubAck tells, 0 if none is found.
+func ackSequence(ack []byte) (sequence uint64) {
+	const key = `"seq":`
+	i := bytes.Index(ack, []byte(key))
+	if i < 0 {
+		return 0
+	}
+	for _, digit := range ack[i+len(key):] {
+		if digit < '0' || digit > '9' {
+			break
+		}
+		sequence = sequence*10 + uint64(digit-'0')
+	}
+	return sequence
 }

@@ -1,9 +1,10 @@
 package bridge
 
 import (
-	"context"
 	"errors"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -18,6 +19,8 @@ const (
 	feedTimeout = 250 * time.Millisecond
 	// lingerCheck is how often a pull that could not be ended is tried again.
 	lingerCheck = time.Second
+	// leaveTimeout bounds each wait for the server at the end of a subscription.
+	leaveTimeout = 3 * time.Second
 	// sendingTime is how long after the last word from the server it may still be sending.
 	sendingTime = time.Second
 )
@@ -31,7 +34,7 @@ type QueueReceiver interface {
 	// Held is called regularly: it returns the messages that the client holds and may hold on, and takes out
 	// those that it held too long.
 	Held(now time.Time) (keep, expired []Delivery)
-	// Lost says that the subscription can deliver no more.
+	// Lost says, once, that the subscription can deliver no more.
 	Lost(err error)
 }
 
@@ -45,6 +48,9 @@ type QueueSubscription struct {
 	receiver QueueReceiver
 	hold     Hold
 	options  QueueOptions
+
+	doubted atomic.Bool // somebody looks whether the consumer is there
+	lost    sync.Once
 
 	// Owned by run.
 	kept    time.Time
@@ -88,12 +94,16 @@ func (b *Bridge) SubscribeQueue(route router.Route, view View, room int, hold Ho
 
 // share starts to pull from the durable of a subscription.
 func (b *Bridge) share(s *QueueSubscription, room int) (*QueueSubscription, error) {
-	s.puller = newPuller(b, s.d.consumer, room, s.receiver)
+	s.puller = newPuller(s.d.place, s.d.consumer, room, markedCredit{s.d.place, s.receiver})
 	s.policy, s.sizes, s.eager = s.appendGroup, &s.d.sizes, s.d.policy == Prioritized
 	s.hold.Check = min(s.hold.Check, s.d.ackWait/3)
 	err := s.listen()
-	if err == nil && !b.launch(s.run) {
-		err = ErrStopped
+	if err == nil {
+		s.d.place.follow(s)
+		if !b.launch(s.run) {
+			s.d.place.unfollow(s)
+			err = ErrStopped
+		}
 	}
 	if err != nil {
 		s.part()
@@ -102,12 +112,28 @@ func (b *Bridge) share(s *QueueSubscription, room int) (*QueueSubscription, erro
 	return s, nil
 }
 
+// markedCredit gives credit only while it is known which messages may have been delivered before.
+type markedCredit struct {
+	p *place
+	creditor
+}
+
+// Credit implements creditor.
+func (c markedCredit) Credit(outstanding int) (messages, octets int) {
+	if !c.p.marked() {
+		c.p.remark()
+		return 0, 0
+	}
+	return c.creditor.Credit(outstanding)
+}
+
 // Stop ends pulling, after the receiver has begun to refuse. It returns when every message that the server sent to this
 // subscription is either settled or back in the queue, together with what held takes from the receiver: all in stream
 // order. held is called after the last delivery.
 func (s *QueueSubscription) Stop(held func() []Delivery) {
 	s.Halt()
 	<-s.done
+	s.place.unfollow(s)
 	back := append(held(), s.refused...)
 	s.refused = nil
 	if s.outstanding > 0 {
@@ -132,12 +158,56 @@ func (s *QueueSubscription) run() {
 	s.leave()
 }
 
-// silent implements listener: the pull is lost, another is sent.
-func (s *QueueSubscription) silent() { s.forget() }
+// silent implements listener. The pull may be lost, or still be answered by a server that knows nothing of the change: a
+// new inbox tells both apart, so that no more comes than there is credit for.
+func (s *QueueSubscription) silent() {
+	s.forget()
+	if s.q != nil && s.q.window.gone() {
+		s.rejoin()
+	}
+	inbox := s.b.cfg.Control.NewInbox()
+	sub, err := s.b.cfg.Control.ChanSubscribe(inbox, s.messages)
+	if err != nil {
+		s.b.log.Debug("no new inbox", "stream", s.from.stream, "err", err)
+		return
+	}
+	_ = s.sub.Drain() // Not Unsubscribe: what is on the way still comes. It fails only when the connection is gone.
+	s.inbox, s.sub = inbox, sub
+}
+
+// removed implements follower.
+func (s *QueueSubscription) removed(err error) { s.lost.Do(func() { s.receiver.Lost(err) }) }
+
+// doubt looks, in the background, whether the consumer is there.
+func (s *QueueSubscription) doubt() {
+	if !s.doubted.CompareAndSwap(false, true) {
+		return
+	}
+	d := s.d
+	s.b.launch(func() {
+		defer s.Wake()
+		defer s.doubted.Store(false)
+		err := d.verify()
+		switch {
+		case err == nil, errors.Is(err, errReplaced): // Whoever noticed that has the subscription pull anew.
+		case errors.Is(err, d.gone()):
+			s.removed(err)
+		default:
+			s.b.log.Debug("a consumer could not be looked at", "stream", d.stream, "err", err)
+			s.b.pause(pullRetry)
+		}
+	})
+}
 
 // leave ends the open pull, so that no message is on its way to nobody. A pull that waits stays open where somebody
 // listens to everything: Stop sees to it.
 func (s *QueueSubscription) leave() {
+	if !s.b.cfg.Control.IsConnected() {
+		_ = s.sub.Unsubscribe() // Nothing is on the way over a link that is down.
+		s.receiveAll()
+		s.forget()
+		return
+	}
 	err := s.end()
 	if err == nil && s.outstanding > 0 {
 		return
@@ -165,7 +235,7 @@ func (s *QueueSubscription) end() error {
 	if err := s.sub.Drain(); err != nil {
 		return err
 	}
-	if err := s.b.control.wait(); err != nil {
+	if err := s.b.control.wait(leaveTimeout); err != nil {
 		return err
 	}
 	s.receiveAll()
@@ -202,16 +272,16 @@ func (b *Bridge) overheard() (bool, error) {
 		return true, nil
 	}
 	got := make(chan *nats.Msg, 1)
-	inbox := nats.NewInbox()
+	inbox := b.cfg.Control.NewInbox()
 	sub, err := b.cfg.Control.ChanSubscribe(inbox, got)
 	if err != nil {
 		return false, err
 	}
 	defer sub.Unsubscribe() //nolint:errcheck // fails only when the connection is gone, and then it is done
-	if err := b.cfg.Control.PublishRequest(nats.NewInbox(), inbox, nil); err != nil {
+	if err := b.cfg.Control.PublishRequest(b.cfg.Control.NewInbox(), inbox, nil); err != nil {
 		return false, err
 	}
-	if err := b.control.wait(); err != nil {
+	if err := b.control.wait(leaveTimeout); err != nil {
 		return false, err
 	}
 	select {
@@ -237,7 +307,7 @@ func (s *QueueSubscription) feed(back []Delivery) []Delivery {
 	// Somebody gets it, this subscription or another.
 	for deadline := time.Now().Add(feedTimeout); s.outstanding > 0 && time.Now().Before(deadline); {
 		went := s.deliveries() != delivered
-		if err := s.b.control.wait(); err != nil {
+		if err := s.b.control.wait(leaveTimeout); err != nil {
 			break
 		}
 		s.receiveAll()
@@ -252,7 +322,7 @@ func (s *QueueSubscription) feed(back []Delivery) []Delivery {
 
 // deliveries is how many the consumer has made to everybody.
 func (s *QueueSubscription) deliveries() uint64 {
-	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
+	ctx, cancel := s.b.within(fetchTimeout)
 	defer cancel()
 	c, err := s.b.cfg.JS.Consumer(ctx, s.from.stream, s.from.name)
 	if err != nil {
@@ -301,7 +371,7 @@ func (s *QueueSubscription) receiveAll() {
 // cancel makes the server forget the pull that is open. Where it notices the missing interest only at a message given
 // back, it puts that message behind the others. Asking for the consumer's state makes it look.
 func (s *QueueSubscription) cancel() error {
-	_, err := s.b.cfg.Control.Request("$JS.API.CONSUMER.INFO."+s.from.stream+"."+s.from.name, nil, fetchTimeout)
+	_, err := s.b.cfg.Control.Request(s.b.api+"CONSUMER.INFO."+s.from.stream+"."+s.from.name, nil, fetchTimeout)
 	if err == nil && time.Since(s.heard) < sendingTime {
 		err = s.collect()
 	}
@@ -320,7 +390,7 @@ func (s *QueueSubscription) collect() error {
 
 // fetch takes up to so many messages that are there now, to be given back.
 func (s *QueueSubscription) fetch(messages int) error {
-	inbox := nats.NewInbox()
+	inbox := s.b.cfg.Control.NewInbox()
 	got := make(chan *nats.Msg, messages+1)
 	sub, err := s.b.cfg.Control.ChanSubscribe(inbox, got)
 	if err != nil {
@@ -357,7 +427,7 @@ func (s *QueueSubscription) receive(m *nats.Msg) {
 			s.pin = "" // Another subscription has the queue now.
 		}
 		if !s.status(m) {
-			s.rejoin()
+			s.doubt()
 		}
 		return
 	}
@@ -376,7 +446,7 @@ func (s *QueueSubscription) receive(m *nats.Msg) {
 		return
 	}
 	x := extras{
-		redelivered: d.Count > 1 || meta.Sequence.Stream <= s.d.mark,
+		redelivered: d.Count > 1 || meta.Sequence.Stream <= s.place.mark.sequence(),
 		count:       d.Count,
 		seq:         meta.Sequence.Stream,
 		timestamp:   meta.Timestamp.UnixMilli(),

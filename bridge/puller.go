@@ -12,8 +12,10 @@ import (
 const (
 	pullExpires   = 30 * time.Second
 	pullHeartbeat = 5 * time.Second
-	// pullSilence is after how long without a word from the server a pull counts as lost.
-	pullSilence = 3 * pullHeartbeat
+	// externalHeartbeat is pullHeartbeat where pulls are lost with the server that has them.
+	externalHeartbeat = 2 * time.Second
+	// pullSilence is after how many heart-beats without a word from the server a pull counts as lost.
+	pullSilence = 3
 	// pullBytes bounds the octets of one pull.
 	pullBytes = 1 << 20
 	// pullRetry is the pause after a refused pull.
@@ -47,11 +49,14 @@ type consumer struct {
 // puller asks a consumer for messages as its receiver has credit for.
 type puller struct {
 	b        *Bridge
+	place    *place
 	from     consumer
 	credit   creditor
-	sizes    *sizes // nil where nothing is returned
-	room     int    // the most messages ever outstanding
+	sizes    *sizes        // nil where nothing is returned
+	room     int           // the most messages ever outstanding
+	beat     time.Duration // between two words of the server
 	wake     chan struct{}
+	linked   chan struct{} // the link to NATS, or the stream, is another one
 	stop     chan struct{}
 	stopOnce sync.Once
 	done     chan struct{} // closed when the loop has ended
@@ -81,26 +86,35 @@ type listener interface {
 	receive(m *nats.Msg)
 	// tick is called at the loop's interval.
 	tick(now time.Time)
-	// silent says that the pull that is open is lost.
+	// silent says that the pull that is open is lost, or that the server knows nothing of it any more.
 	silent()
 }
 
-func newPuller(b *Bridge, from consumer, room int, c creditor) puller {
+func newPuller(p *place, from consumer, room int, c creditor) puller {
+	beat := pullHeartbeat
+	if p.b.cfg.External != nil {
+		beat = externalHeartbeat
+	}
 	if from.maxBatch > 0 {
 		room = min(room, from.maxBatch)
 	}
 	return puller{
-		b: b, from: from, credit: c, room: room,
-		wake: make(chan struct{}, 1),
-		stop: make(chan struct{}),
-		done: make(chan struct{}),
+		b: p.b, place: p, from: from, credit: c, room: room, beat: beat,
+		wake:   make(chan struct{}, 1),
+		linked: make(chan struct{}, 1),
+		stop:   make(chan struct{}),
+		done:   make(chan struct{}),
 	}
 }
 
 // listen opens an inbox of its own for the pulls from now on.
 func (p *puller) listen() (err error) {
-	p.inbox = nats.NewInbox()
-	p.messages = make(chan *nats.Msg, p.room+statusRoom)
+	p.inbox = p.b.cfg.Control.NewInbox()
+	room := p.room
+	if p.b.cfg.External != nil {
+		room *= 2 // A new inbox overlaps with the old one.
+	}
+	p.messages = make(chan *nats.Msg, room+statusRoom)
 	p.forget()
 	p.tooLarge, p.retryAt = false, time.Time{}
 	p.sub, err = p.b.cfg.Control.ChanSubscribe(p.inbox, p.messages)
@@ -117,7 +131,7 @@ func (p *puller) forget() {
 func (p *puller) loop(interval time.Duration, l listener) {
 	ticks := time.NewTicker(interval)
 	defer ticks.Stop()
-	beat := time.NewTicker(pullHeartbeat)
+	beat := time.NewTicker(p.beat)
 	defer beat.Stop()
 	p.heard = time.Now()
 	var retry <-chan time.Time
@@ -138,9 +152,12 @@ func (p *puller) loop(interval time.Duration, l listener) {
 		case now := <-ticks.C:
 			l.tick(now)
 		case now := <-beat.C:
-			if p.outstanding+p.octets > 0 && now.Sub(p.heard) > pullSilence {
+			if p.outstanding+p.octets > 0 && now.Sub(p.heard) > pullSilence*p.beat {
+				p.place.interrupted()
 				l.silent()
 			}
+		case <-p.linked:
+			l.silent()
 		case <-p.stop:
 			return
 		}
@@ -161,9 +178,17 @@ func (p *puller) Wake() {
 	}
 }
 
+// relink implements follower.
+func (p *puller) relink() {
+	select {
+	case p.linked <- struct{}{}:
+	default:
+	}
+}
+
 // next is the subject of pulls.
 func (p *puller) next() string {
-	return "$JS.API.CONSUMER.MSG.NEXT." + p.from.stream + "." + p.from.name
+	return p.b.api + "CONSUMER.MSG.NEXT." + p.from.stream + "." + p.from.name
 }
 
 // pull asks for as much as the receiver has credit for, when little is on the way. Where messages are returned only one
@@ -242,7 +267,7 @@ func (p *puller) pull() {
 // appendTimes adds how long a request may wait and how often the server says that it lives, which JetStream bounds to
 // half of that.
 func (p *puller) appendTimes(request []byte) []byte {
-	beat := pullHeartbeat
+	beat := p.beat
 	if most := p.from.maxExpires; most > 0 && most < pullExpires {
 		beat = min(beat, most/2)
 	}
@@ -258,11 +283,14 @@ func (p *puller) appendExpires(request []byte, expires time.Duration) []byte {
 	return strconv.AppendInt(append(request, `,"expires":`...), int64(expires), 10)
 }
 
-// arrived counts a message that was asked for.
+// arrived counts a message that was asked for, by a pull that was not given up.
 func (p *puller) arrived(m *nats.Msg) {
+	p.sizes.delivered(m.Size())
+	if m.Sub != p.sub {
+		return
+	}
 	p.outstanding = max(p.outstanding-1, 0)
 	p.used(m.Size())
-	p.sizes.delivered(m.Size())
 	p.none, p.tooLarge = false, false
 }
 
@@ -326,8 +354,11 @@ func (p *puller) settleLarge() {
 	}
 }
 
-// status handles the server's words about a pull. false: the consumer is gone.
+// status handles the server's words about a pull. false: the consumer is gone, or cannot be reached.
 func (p *puller) status(m *nats.Msg) (there bool) {
+	if m.Sub != p.sub {
+		return true // About a pull that was given up.
+	}
 	code := m.Header.Get("Status")
 	switch code {
 	case "":
@@ -348,7 +379,11 @@ func (p *puller) status(m *nats.Msg) (there bool) {
 	case description == "Consumer Deleted", code == "503":
 		p.forget()
 		p.retryAt = time.Now().Add(pullRetry)
+		p.place.interrupted()
 		return false
+	case description == "Server Shutdown", description == "Leadership Change":
+		p.place.interrupted()
+		p.retryAt = time.Now().Add(pullRetry)
 	default:
 		p.b.log.Debug("pull refused", "stream", p.from.stream, "code", code, "description", description)
 		p.retryAt = time.Now().Add(pullRetry)

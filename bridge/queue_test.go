@@ -23,10 +23,11 @@ type consumer struct {
 	closed bool
 	held   []bridge.Delivery
 	got    chan string
+	lost   chan error
 }
 
 func newConsumer(prefetch int) *consumer {
-	return &consumer{prefetch: prefetch, got: make(chan string, 10_000)}
+	return &consumer{prefetch: prefetch, got: make(chan string, 10_000), lost: make(chan error, 1)}
 }
 
 func (c *consumer) Credit(outstanding int) (messages, octets int) {
@@ -48,7 +49,12 @@ func (c *consumer) DeliverQueue(tail []byte, d bridge.Delivery) bool {
 
 func (c *consumer) Held(time.Time) (keep, expired []bridge.Delivery) { return nil, nil }
 
-func (c *consumer) Lost(error) {}
+func (c *consumer) Lost(err error) {
+	select {
+	case c.lost <- err:
+	default: // Said already.
+	}
+}
 
 func (c *consumer) takeHeld() []bridge.Delivery {
 	c.mu.Lock()

@@ -34,9 +34,12 @@ var ErrQueueName = errors.New("stream name is taken")
 type queues struct {
 	b         *Bridge
 	presence  *presence
+	graves    *graves
 	wake      chan struct{} // tells the collector that a queue has lost its last subscription
 	halt      chan struct{} // closed when the collector is to end
 	halted    sync.WaitGroup
+	life      context.Context // ends with halt
+	endLife   context.CancelFunc
 	closing   atomic.Int64 // queues whose subject is away
 	recovered bool         // all queues of the store are known; set by recover
 
@@ -52,8 +55,9 @@ type queue struct {
 	durable  *durable
 	settings QueueSettings
 
-	ready chan struct{} // closed when the making is over
-	err   error         // set before ready is closed
+	ready  chan struct{} // closed when the making is over
+	err    error         // set before ready is closed
+	listed bool          // set before ready is closed; the stream was seen, the durable was not looked for
 
 	mu         sync.Mutex
 	parked     []*parcel     // guarded by mu; met the stream without subject
@@ -65,25 +69,30 @@ type queue struct {
 }
 
 func newQueues(b *Bridge) *queues {
+	life, endLife := context.WithCancel(b.life)
 	return &queues{
 		b:        b,
 		presence: newPresence(b),
+		graves:   &graves{b: b},
 		wake:     make(chan struct{}, 1),
 		halt:     make(chan struct{}),
+		life:     life,
+		endLife:  endLife,
 		known:    make(map[string]*queue),
 	}
 }
 
 func (qs *queues) newQueue(channel, subject string) *queue {
-	stream := QueueStream(channel)
+	p := newPlace(qs.b, QueueStream(channel))
 	q := &queue{
-		place:   newPlace(stream),
+		place:   p,
 		channel: channel,
 		subject: subject,
-		durable: &durable{consumer: consumer{stream: stream, name: durableName}, ackWait: ackWait},
+		durable: &durable{consumer: consumer{stream: p.stream, name: durableName}, place: p, ackWait: ackWait},
 		ready:   make(chan struct{}),
 	}
 	q.queue = q
+	q.durable.remake = func(ctx context.Context) error { return qs.remake(ctx, q) }
 	if settings := qs.b.cfg.Queues.Settings; settings != nil {
 		q.settings = settings(channel)
 	}
@@ -105,7 +114,7 @@ func (b *Bridge) EnsureQueue(route router.Route) error {
 // get returns the queue of a route, made if need be. It blocks while that takes; the first caller makes the queue, the
 // others wait for it. limited: the limit on queues applies.
 func (qs *queues) get(route router.Route, limited bool) (*queue, error) {
-	q, known, err := qs.place(route, limited)
+	q, listed, known, err := qs.place(route, limited)
 	if err != nil {
 		return nil, err
 	}
@@ -113,34 +122,43 @@ func (qs *queues) get(route router.Route, limited bool) (*queue, error) {
 		<-q.ready
 		return q, q.err
 	}
-	q.err = qs.create(q)
+	q.err = qs.create(q, listed)
 	if q.err != nil {
 		qs.mu.Lock()
 		delete(qs.known, route.Channel)
+		if listed != nil && !listed.window.gone() {
+			qs.known[route.Channel] = listed
+		}
 		qs.mu.Unlock()
 	}
 	close(q.ready)
 	return q, q.err
 }
 
-// place returns the queue of a route as it is known, or a new one that the caller must make. Where the limit is reached
-// it waits for queues that are being deleted.
-func (qs *queues) place(route router.Route, limited bool) (q *queue, known bool, err error) {
+// place returns the queue of a route as it is known, or a new one that the caller must make, with the one that it takes
+// the place of, if one was listed. Where the limit is reached it waits for queues that are being deleted.
+func (qs *queues) place(route router.Route, limited bool) (q, listed *queue, known bool, err error) {
 	limit := qs.b.cfg.Queues.Limit
 	for until := time.Now().Add(closeTime); ; {
+		if qs.b.gone.has(QueueStream(route.Channel)) {
+			return nil, nil, false, ErrNoStream
+		}
 		qs.mu.Lock()
 		q, known = qs.known[route.Channel]
 		full := limited && limit > 0 && !known && qs.count() >= limit
+		if known && q.isListed() {
+			listed, known = q, false
+		}
 		if !full && !known {
 			q = qs.newQueue(route.Channel, route.Subject)
 			qs.known[route.Channel] = q
 		}
 		qs.mu.Unlock()
 		if !full {
-			return q, known, nil
+			return q, listed, known, nil
 		}
 		if qs.closing.Load() == 0 || time.Now().After(until) {
-			return nil, false, fmt.Errorf("%w: %d", ErrQueueLimit, limit)
+			return nil, nil, false, fmt.Errorf("%w: %d", ErrQueueLimit, limit)
 		}
 		qs.b.pause(lookInterval)
 	}
@@ -166,9 +184,38 @@ func (qs *queues) list() []*queue {
 	return list
 }
 
-func (qs *queues) create(q *queue) error {
-	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
-	defer cancel()
+// create makes a queue. listed, if not nil, is what was seen of it: then it is not made if it is gone, unless natstomp
+// has deleted it.
+func (qs *queues) create(q, listed *queue) error {
+	err := qs.b.persist(func(ctx context.Context) error {
+		if err := qs.makeStream(ctx, q, listed); err != nil {
+			return err
+		}
+		if qs.b.cfg.External != nil {
+			return qs.settle(ctx, q)
+		}
+		c, err := qs.b.cfg.JS.CreateOrUpdateConsumer(ctx, q.stream, qs.consumerConfig(q))
+		if err != nil {
+			return fmt.Errorf("creating the durable of %s: %w", q.stream, err)
+		}
+		q.durable.made(c)
+		qs.b.places.put(q.place)
+		return nil
+	})
+	if listed != nil && errors.Is(err, ErrNoStream) {
+		qs.b.miss(q.stream, "NATS has no such stream")
+	}
+	return err
+}
+
+func (qs *queues) makeStream(ctx context.Context, q, listed *queue) error {
+	if listed != nil {
+		q.created.Store(listed.created.Load())
+		here, err := qs.await(ctx, q)
+		if here || err != nil {
+			return err
+		}
+	}
 	for made := false; !made; {
 		if err := qs.presence.catchUp(); err != nil {
 			return fmt.Errorf("making %s: %w", q.stream, err)
@@ -177,7 +224,7 @@ func (qs *queues) create(q *queue) error {
 		if qs.presence.closer(q.stream) == "" {
 			_, err = qs.b.cfg.JS.CreateStream(ctx, qs.streamConfig(q))
 			if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-				return fmt.Errorf("creating stream %s: %w", q.stream, err)
+				return fmt.Errorf("creating stream %s: %w", q.stream, roomFault(err))
 			}
 			made = err == nil
 		}
@@ -188,11 +235,6 @@ func (qs *queues) create(q *queue) error {
 			return fmt.Errorf("waiting for stream %s: %w", q.stream, err)
 		}
 	}
-	c, err := qs.b.cfg.JS.CreateOrUpdateConsumer(ctx, q.stream, consumerConfig(q))
-	if err != nil {
-		return fmt.Errorf("creating the durable of %s: %w", q.stream, err)
-	}
-	q.durable.made(c)
 	return nil
 }
 
@@ -202,8 +244,10 @@ func (qs *queues) start(ctx context.Context) error {
 		return err
 	}
 	qs.b.launch(qs.presence.run)
-	if err := qs.recover(ctx); err != nil {
-		return err
+	if qs.b.cfg.External == nil {
+		if err := qs.recover(ctx); err != nil {
+			return err
+		}
 	}
 	qs.halted.Go(qs.collect)
 	return nil
@@ -212,28 +256,23 @@ func (qs *queues) start(ctx context.Context) error {
 // stop ends the collecting.
 func (qs *queues) stop() {
 	close(qs.halt)
+	qs.endLife()
 	qs.halted.Wait()
 }
 
 // recover finds the queues of the store and makes their durables anew.
 func (qs *queues) recover(ctx context.Context) error {
+	missing := maps.Clone(qs.b.cfg.Queues.Marks)
 	list := qs.b.cfg.JS.ListStreams(ctx)
 	for info := range list.Info() {
-		channel := info.Config.Metadata[channelKey]
-		if channel == "" || !strings.HasPrefix(info.Config.Name, queueStreamPrefix) {
+		delete(missing, info.Config.Name)
+		q, ok := qs.queueOf(info.Config)
+		if !ok {
 			continue
 		}
-		route, err := qs.b.cfg.Router.Parse("/queue/"+channel, router.Send)
-		if err != nil || QueueStream(channel) != info.Config.Name {
-			continue // Somebody's copy of one of our streams.
-		}
-		q := qs.newQueue(channel, route.Subject)
-		q.durable.mark = qs.markOf(info)
+		q.mark.set(qs.markOf(info))
 		q.err = qs.revive(ctx, q, info.Config)
-		close(q.ready)
-		qs.mu.Lock()
-		qs.known[channel] = q
-		qs.mu.Unlock()
+		qs.add(q)
 		if q.err != nil {
 			return q.err
 		}
@@ -241,8 +280,33 @@ func (qs *queues) recover(ctx context.Context) error {
 	if err := list.Err(); err != nil {
 		return fmt.Errorf("listing the queues: %w", err)
 	}
+	for stream := range missing {
+		qs.b.miss(stream, "the store had it when it was stopped last")
+	}
 	qs.recovered = true
 	return nil
+}
+
+// queueOf is the queue whose stream that is; false if it is none.
+func (qs *queues) queueOf(stream jetstream.StreamConfig) (*queue, bool) {
+	channel := stream.Metadata[channelKey]
+	if channel == "" || !strings.HasPrefix(stream.Name, queueStreamPrefix) {
+		return nil, false
+	}
+	route, err := qs.b.cfg.Router.Parse("/queue/"+channel, router.Send)
+	if err != nil || QueueStream(channel) != stream.Name {
+		return nil, false // Somebody's copy of one of our streams.
+	}
+	return qs.newQueue(channel, route.Subject), true
+}
+
+// add makes a queue known that is there.
+func (qs *queues) add(q *queue) {
+	qs.b.places.put(q.place)
+	close(q.ready)
+	qs.mu.Lock()
+	qs.known[q.channel] = q
+	qs.mu.Unlock()
 }
 
 func (qs *queues) markOf(info *jetstream.StreamInfo) uint64 {
@@ -271,7 +335,7 @@ func (qs *queues) revive(ctx context.Context, q *queue, have jetstream.StreamCon
 	if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return fmt.Errorf("removing the old durable of %s: %w", q.stream, err)
 	}
-	c, err := qs.b.cfg.JS.CreateConsumer(ctx, q.stream, consumerConfig(q))
+	c, err := qs.b.cfg.JS.CreateConsumer(ctx, q.stream, qs.consumerConfig(q))
 	if err != nil {
 		return fmt.Errorf("creating the durable of %s: %w", q.stream, err)
 	}
@@ -289,8 +353,14 @@ func (qs *queues) marks(ctx context.Context) map[string]uint64 {
 	if !qs.recovered && qs.b.cfg.Queues.CleanMarks {
 		maps.Copy(marks, qs.b.cfg.Queues.Marks) // A start that was given up leaves what it did not come to as it was.
 	}
+	for _, stream := range qs.b.gone.names() {
+		marks[stream] = qs.b.cfg.Queues.Marks[stream] // It is missed at the next start too.
+	}
 	for _, q := range list {
 		<-q.ready
+		if qs.b.gone.has(q.stream) {
+			continue
+		}
 		delete(marks, q.stream)
 		if q.err != nil {
 			continue
@@ -305,7 +375,7 @@ func (qs *queues) marks(ctx context.Context) map[string]uint64 {
 			qs.b.log.Warn("queue's mark is unknown", "stream", q.stream, "err", err)
 			continue
 		}
-		marks[q.stream] = max(q.durable.mark, c.CachedInfo().Delivered.Stream)
+		marks[q.stream] = max(q.mark.sequence(), c.CachedInfo().Delivered.Stream)
 	}
 	return marks
 }

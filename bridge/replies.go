@@ -42,7 +42,7 @@ func newReplies(nc *nats.Conn, timeout time.Duration) *replies {
 	return &replies{
 		nc:      nc,
 		timeout: timeout,
-		prefix:  nats.NewInbox() + ".",
+		prefix:  nc.NewInbox() + ".",
 		pending: make(map[uint64]func(*nats.Msg, error)),
 	}
 }

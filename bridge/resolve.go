@@ -21,11 +21,14 @@ const (
 	// time that word is no longer waited for.
 	goneGrace = time.Second
 	goneLate  = 5 * time.Second
+	// stillSure is for how long the subject of a node that seems dead is left away on an external NATS, where its last
+	// request, to delete the stream, may still be under way.
+	stillSure = 2 * closeTime
 )
 
 // park keeps a parcel that met a queue without subject until it is known what became of the queue. False: the parcel
 // has no time left, or nobody ever takes this queue's subject away.
-func (b *Bridge) park(to *place, p *parcel, err error) bool {
+func (b *Bridge) park(to *place, p *parcel) bool {
 	q := to.queue
 	if q == nil || time.Now().After(p.until) {
 		return false
@@ -36,7 +39,7 @@ func (b *Bridge) park(to *place, p *parcel, err error) bool {
 	q.resolving = true
 	q.mu.Unlock()
 	q.window.park(len(p.msgs))
-	if begin && !b.launch(func() { b.resolve(q, err) }) {
+	if begin && !b.launch(func() { b.resolve(q) }) {
 		for _, p := range q.unpark() {
 			p.finish(q.place, ErrStopped)
 		}
@@ -59,32 +62,32 @@ func (q *queue) unpark() []*parcel {
 }
 
 // resolve finds out what became of a queue and sends on what is parked, in its order, before anything new.
-func (b *Bridge) resolve(q *queue, cause error) {
-	here := q.window.hold()
-	q.window.drain(b.cfg.PublishTimeout)
-	err := error(nil)
-	if here {
-		ctx, cancel := context.WithTimeout(context.Background(), b.cfg.PublishTimeout)
-		here, err = b.queues.await(ctx, q)
-		cancel()
+func (b *Bridge) resolve(q *queue) {
+	if q.window.hold() {
+		q.window.drain(b.cfg.PublishTimeout)
 	}
-	if !here && err == nil {
-		b.queues.forget(q)
-	}
-	if errors.Is(err, ErrNoStream) {
-		err = cause
-	}
+	err := q.verify()
 	for _, p := range q.unpark() {
 		switch {
-		case err != nil:
-			p.finish(q.place, err)
-		case here:
+		case err == nil:
 			b.dispatch(q.place, p)
-		default:
+		case errors.Is(err, errReplaced):
 			b.redirect(q, p)
+		default:
+			p.finish(q.place, err)
 		}
 	}
 	q.window.open()
+}
+
+// forward sends on, in order, what waits for an external NATS and a queue that natstomp has deleted.
+func (b *Bridge) forward(q *queue) {
+	for _, p := range q.lane.take() {
+		if len(p.msgs) > 1 {
+			<-q.batches
+		}
+		b.redirect(q, p)
+	}
 }
 
 // redirect sends a parcel to the queue that takes the place of one that was deleted.
@@ -106,72 +109,104 @@ func (b *Bridge) redirect(old *queue, p *parcel) {
 // await waits until a queue's stream has its subject (here), or natstomp has deleted it (not here). Whoever took the
 // subject away does one of both within moments, unless it died: then the subject is given back from here.
 func (qs *queues) await(ctx context.Context, q *queue) (here bool, err error) {
-	var away, missing time.Time
+	w := waiting{qs: qs, q: q}
 	for {
 		if q.window.gone() {
 			return false, nil
 		}
-		info, err := qs.info(ctx, q.stream)
-		now := time.Now()
+		info, err := qs.b.info(ctx, q.stream)
 		switch {
-		case err == nil && info.Config.Metadata[channelKey] != q.channel:
-			return false, fmt.Errorf("%w: it belongs to %q", ErrQueueName, info.Config.Metadata[channelKey])
-		case err == nil && slices.Contains(info.Config.Subjects, q.subject):
-			return true, nil
-		case err == nil && info.Config.Metadata[closingKey] == "":
-			return false, fmt.Errorf("%w: it has the subjects %q", ErrQueueName, info.Config.Subjects)
 		case err == nil:
-			missing = time.Time{}
-			if away.IsZero() {
-				away = now
-			}
-			if now.Sub(away) > takeover || !qs.alive(info.Config.Metadata[closingKey]) {
-				if err := qs.giveBack(ctx, q, info.Config); err != nil {
-					return false, err
-				}
+			here, err = w.found(ctx, info.Config)
+			if here || err != nil {
+				return here, err
 			}
 		case errors.Is(err, jetstream.ErrStreamNotFound):
-			if missing.IsZero() {
-				missing = now
-			}
-			closer := qs.presence.closer(q.stream)
-			since := now.Sub(missing)
-			switch {
-			case closer == "" && since > goneGrace:
-				return false, ErrNoStream
-			case closer != "" && (since > goneLate || since > goneGrace && !qs.alive(closer)):
-				qs.presence.settled(q.stream)
-				return false, nil
+			deleted, err := w.missing(ctx)
+			if deleted || err != nil {
+				return false, err
 			}
 		case ctx.Err() != nil:
 			return false, ErrTimeout
 		}
 		qs.b.pause(lookInterval)
-		select {
-		case <-qs.b.quit:
+		if qs.b.ending() {
 			return false, ErrStopped
-		default:
 		}
 	}
 }
 
-// info is the state of a stream.
-func (qs *queues) info(ctx context.Context, stream string) (*jetstream.StreamInfo, error) {
-	s, err := qs.b.cfg.JS.Stream(ctx, stream)
-	if err != nil {
-		return nil, err
-	}
-	return s.CachedInfo(), nil
+// waiting is one await.
+type waiting struct {
+	qs        *queues
+	q         *queue
+	away      time.Time // since when the subject is, at least
+	goneSince time.Time // the same for the stream
 }
 
-// forget takes a queue that natstomp deleted off the list, so that its next use makes it anew.
+// found looks at the stream, which is there. Here: with its subject.
+func (w *waiting) found(ctx context.Context, have jetstream.StreamConfig) (here bool, err error) {
+	w.goneSince = time.Time{}
+	closer, closing := have.Metadata[closingKey]
+	channel, known := have.Metadata[channelKey]
+	switch {
+	case channel != w.q.channel && (known || w.qs.b.cfg.External == nil):
+		return false, fmt.Errorf("%w: %s belongs to %q", ErrQueueName, w.q.stream, channel)
+	case slices.Contains(have.Subjects, w.q.subject):
+		return true, nil
+	case !closing:
+		return false, fmt.Errorf("%w: %s has the subjects %q", ErrQueueName, w.q.stream, have.Subjects)
+	}
+	if w.away.IsZero() {
+		w.away = time.Now()
+	}
+	since := time.Since(w.away)
+	sure := w.qs.b.cfg.External == nil || since > stillSure
+	if since > takeover || sure && !w.qs.alive(closer) {
+		return false, w.qs.giveBack(ctx, w.q, have)
+	}
+	return false, nil
+}
+
+// missing looks for who has deleted the stream, which is not there.
+func (w *waiting) missing(ctx context.Context) (deleted bool, err error) {
+	if w.goneSince.IsZero() {
+		w.goneSince = time.Now()
+	}
+	since := time.Since(w.goneSince)
+	closer := w.qs.presence.closer(w.q.stream)
+	switch {
+	case closer != "" && (since > goneLate || since > goneGrace && !w.qs.alive(closer)):
+		w.qs.presence.settled(w.q.stream)
+		return true, nil
+	case closer == "" && since > goneGrace && w.qs.b.cfg.External == nil:
+		return false, ErrNoStream
+	case closer == "" && since > certainty:
+		if deleted, err = w.qs.graves.has(ctx, w.q); err == nil && !deleted {
+			err = ErrNoStream
+		}
+		if err != nil && !errors.Is(err, ErrNoStream) && ctx.Err() == nil {
+			err = nil // Asked again.
+		}
+		return deleted, err
+	}
+	return false, nil
+}
+
+// forget takes a queue that natstomp deleted off the list, so that its next use makes it anew. Whatever waits for it
+// goes on with the new one.
 func (qs *queues) forget(q *queue) {
 	qs.mu.Lock()
 	if qs.known[q.channel] == q {
 		delete(qs.known, q.channel)
 	}
 	qs.mu.Unlock()
+	qs.b.places.dropIf(q.place)
 	q.window.goAway()
+	q.relink()
+	if qs.b.cfg.External != nil {
+		qs.b.launch(func() { qs.b.forward(q) })
+	}
 }
 
 func (q *queue) route() router.Route {

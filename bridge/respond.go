@@ -26,7 +26,7 @@ const (
 
 // Responder takes the requests of one subscription to /command or /query.
 type Responder interface {
-	// DeliverRequest hands over a request. The receiver takes it by returning "" and then answers it once, with Answer
+	// DeliverRequest hands over a request. The receiver takes it by returning "" and then answers it once, with Sender.Answer
 	// or Refuse. Otherwise it returns why not, and the bridge refuses the request. It must not block; q is valid until
 	// it returns.
 	DeliverRequest(q *Asked) (refusal string)
@@ -34,7 +34,7 @@ type Responder interface {
 
 // Asked is a request for a STOMP responder.
 type Asked struct {
-	// Reply is where Answer and Refuse send; empty when the sender wants no answer.
+	// Reply is where Sender.Answer and Refuse send; empty when the sender wants no answer.
 	Reply string
 	// Deadline is when the requester stops waiting, as far as is known, else what rpc.timeout gives. Zero without Reply.
 	Deadline time.Time
@@ -120,11 +120,6 @@ func (s *Service) dispatch(m *nats.Msg) {
 			s.b.log.Debug("refusing a request failed", "err", err)
 		}
 	}
-}
-
-// Answer sends a responder's answer. An error says that it was not sent.
-func (b *Bridge) Answer(reply string, headers []frame.Header, body []byte) error {
-	return b.publish(answering(reply, headers, body))
 }
 
 // Refuse answers a request with an error as a NATS micro service does, so that native requesters see it too.

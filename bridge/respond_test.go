@@ -34,7 +34,7 @@ func (r *responder) DeliverRequest(q *bridge.Asked) string {
 	r.taken++
 	r.requests = append(r.requests, string(q.Append(nil, "/reply/token")))
 	if q.Reply != "" {
-		if err := r.g.Answer(q.Reply, nil, []byte("answer")); err != nil {
+		if err := r.g.NewSender().Answer(q.Reply, nil, []byte("answer"), nil); err != nil {
 			r.g.t.Error(err)
 		}
 	}

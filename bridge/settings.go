@@ -55,6 +55,7 @@ func (qs *queues) streamConfig(q *queue) jetstream.StreamConfig {
 	}
 	c := jetstream.StreamConfig{
 		Name:               q.stream,
+		Replicas:           qs.b.replicas(),
 		Description:        "natstomp queue " + q.channel,
 		Subjects:           []string{q.subject, onceRoot + q.stream + ".>"},
 		Retention:          jetstream.WorkQueuePolicy,
@@ -99,9 +100,10 @@ func own(metadata map[string]string) map[string]string {
 	return mine
 }
 
-// consumerConfig is the shared durable. Its state is in memory: JetStream writes delivery counts of a file late, so the
-// mark must speak for what was before a restart anyway (DESIGN section 4.3).
-func consumerConfig(q *queue) jetstream.ConsumerConfig {
+// consumerConfig is the shared durable. On the embedded server its state is in memory: JetStream writes delivery counts
+// of a file late, so the mark must speak for what was before a restart anyway (DESIGN section 4.3). On an external NATS
+// it is kept as the stream is.
+func (qs *queues) consumerConfig(q *queue) jetstream.ConsumerConfig {
 	c := jetstream.ConsumerConfig{
 		Durable:       durableName,
 		FilterSubject: q.subject,
@@ -110,7 +112,7 @@ func consumerConfig(q *queue) jetstream.ConsumerConfig {
 		MaxDeliver:    -1,
 		MaxAckPending: -1,
 		MaxWaiting:    maxWaiting,
-		MemoryStorage: true,
+		MemoryStorage: qs.b.cfg.External == nil,
 	}
 	switch q.settings.Policy {
 	case Exclusive:

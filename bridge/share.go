@@ -59,32 +59,20 @@ func (s *QueueSubscription) part() {
 	}
 }
 
-// rejoin goes on with the queue that takes the place of one that natstomp deleted. Whatever else has lost its durable is
-// lost.
+// rejoin goes on with the queue that takes the place of one that natstomp deleted.
 func (s *QueueSubscription) rejoin() {
-	if s.q == nil {
-		s.receiver.Lost(s.d.gone())
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
-	defer cancel()
-	here, err := s.b.queues.await(ctx, s.q)
-	if err == nil && here {
-		err = s.d.gone()
-	}
-	if err != nil {
-		s.receiver.Lost(err)
-		return
-	}
-	s.b.queues.forget(s.q)
 	q, err := s.b.queues.join(s.q.route(), s.options.AutoDelete)
 	if err != nil {
-		s.receiver.Lost(err)
+		s.removed(err)
 		return
 	}
+	s.place.unfollow(s)
 	s.part()
 	s.q, s.d, s.sizes = q, q.durable, &q.durable.sizes
+	s.place, s.credit = q.place, markedCredit{q.place, s.receiver}
+	s.pin, s.more, s.none, s.tooLarge = "", false, false, false
 	s.retryAt = time.Time{}
+	s.place.follow(s)
 }
 
 // appendGroup adds to a pull what the durable's policy wants to know.
@@ -148,7 +136,7 @@ func (s *QueueSubscription) unpin() {
 
 func (s *QueueSubscription) unpinOwn() error {
 	subject := s.from.stream + "." + s.from.name
-	answer, err := s.b.cfg.Control.Request("$JS.API.CONSUMER.INFO."+subject, nil, fetchTimeout)
+	answer, err := s.b.cfg.Control.Request(s.b.api+"CONSUMER.INFO."+subject, nil, fetchTimeout)
 	if err != nil {
 		return err
 	}
@@ -163,6 +151,6 @@ func (s *QueueSubscription) unpinOwn() error {
 	if len(info.Groups) == 0 || info.Groups[0].Pinned != s.pin {
 		return nil // It has passed on already.
 	}
-	_, err = s.b.cfg.Control.Request("$JS.API.CONSUMER.UNPIN."+subject, []byte(`{"group":"`+group+`"}`), fetchTimeout)
+	_, err = s.b.cfg.Control.Request(s.b.api+"CONSUMER.UNPIN."+subject, []byte(`{"group":"`+group+`"}`), fetchTimeout)
 	return err
 }

@@ -11,8 +11,6 @@ import (
 const (
 	// codeNoRollup is how JetStream refuses a probe whose id it does not know.
 	codeNoRollup = 10111
-	// codeInProcess says that a message of the same id is being stored.
-	codeInProcess = 10158
 	// siftPause lets a message that is being stored be stored.
 	siftPause = 20 * time.Millisecond
 )
@@ -21,7 +19,13 @@ const (
 // JetStream does not say which they are.
 func (b *Bridge) sift(to *place, p *parcel) {
 	known, err := b.probe(p.msgs)
-	if err == nil && time.Now().After(p.until) {
+	late := time.Now().After(p.until)
+	switch {
+	case err != nil && b.cfg.External != nil && transient(err) && !late:
+		b.pause(retryLeast)
+		b.dispatch(to, p) // It is refused again, unless what was being stored has been forgotten.
+		return
+	case err == nil && late:
 		err = ErrTimeout
 	}
 	if err != nil {
@@ -38,7 +42,10 @@ func (b *Bridge) sift(to *place, p *parcel) {
 		b.pause(siftPause) // Forgotten meanwhile, or not stored yet.
 	}
 	if len(rest) == 0 {
-		p.finish(to, ErrDuplicate)
+		if err = ErrDuplicate; p.again {
+			err = nil // By an earlier transmission whose PubAck got lost.
+		}
+		p.finish(to, err)
 		return
 	}
 	to.window.leave(len(p.msgs)-len(rest), 0)
@@ -82,14 +89,4 @@ func (b *Bridge) probe(msgs []*nats.Msg) ([]bool, error) {
 	}
 	wg.Wait()
 	return known, fault
-}
-
-// pause waits, or less when the bridge is to end.
-func (b *Bridge) pause(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-b.quit:
-	}
 }

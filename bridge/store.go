@@ -114,21 +114,32 @@ func (b *Bridge) unclean(info *jetstream.StreamInfo) uint64 {
 }
 
 // open returns the stream, made or brought up to date at first use.
-func (s *store) open() (*place, error) { return s.get(storeStream, s.create) }
+func (s *store) open() (*place, error) {
+	if s.b.gone.has(storeStream) {
+		return nil, ErrNoStream
+	}
+	return s.get(storeStream, s.create)
+}
 
 func (s *store) create() (*place, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
-	defer cancel()
 	want := s.config()
-	_, err := s.b.cfg.JS.CreateStream(ctx, want)
-	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-		err = s.adopt(ctx, want)
-	}
+	var info *jetstream.StreamInfo
+	err := s.b.persist(func(ctx context.Context) error {
+		_, err := s.b.cfg.JS.CreateStream(ctx, want)
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			err = s.adopt(ctx, want)
+		}
+		if err == nil {
+			info, err = s.b.info(ctx, storeStream)
+		}
+		return roomFault(err)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("making stream %s: %w", storeStream, err)
 	}
-	p := newPlace(storeStream)
-	p.mark = s.mark
+	p := newPlace(s.b, storeStream)
+	p.found(info)
+	p.mark.set(s.mark)
 	return p, nil
 }
 
@@ -144,6 +155,7 @@ func (s *store) config() jetstream.StreamConfig {
 	}
 	return jetstream.StreamConfig{
 		Name:               storeStream,
+		Replicas:           s.b.replicas(),
 		Description:        "natstomp stored topics",
 		Subjects:           []string{cfg.Store.Subjects},
 		Retention:          jetstream.LimitsPolicy,
@@ -173,6 +185,8 @@ func (s *store) adopt(ctx context.Context, want jetstream.StreamConfig) error {
 		return nil
 	case !ours:
 		return fmt.Errorf("%w: %v", ErrForeignStore, have.Subjects)
+	case s.b.cfg.External != nil:
+		return s.b.enable(ctx, have) // Its limits are whoever's who made it first.
 	case same && have.MaxAge == want.MaxAge && have.MaxBytes == want.MaxBytes && have.Duplicates == want.Duplicates &&
 		have.AllowMsgTTL == want.AllowMsgTTL && have.AllowAtomicPublish == want.AllowAtomicPublish:
 		return nil

@@ -56,6 +56,9 @@ type conn struct {
 	published bool                    // a SEND that is not stored may not have reached NATS yet
 	tokens    string                  // begins the reply-to of every request that this connection answers
 	rate      frameRate
+	maxBody   int // of the frames that are read
+
+	sender *bridge.Sender
 
 	// Written by the reader before CONNECTED, read by others only afterwards.
 	version frame.Version
@@ -98,6 +101,7 @@ func newConn(s *Server, nc net.Conn, refused bool) *conn {
 		txs:     make(map[string]*transaction),
 		routes:  make(map[string]router.Route),
 		queues:  make(map[*subscription]struct{}),
+		sender:  s.bridge.NewSender(),
 		began:   time.Now(),
 	}
 	c.receipts.room.L = &c.mu
@@ -127,6 +131,9 @@ func (c *conn) readLoop() (receipt string, err error) {
 	}()
 	var f frame.Frame
 	for {
+		if c.connected && int64(c.maxBody) != c.srv.maxBody.Load() {
+			c.setLimits()
+		}
 		err := c.dec.Decode(&f)
 		if err == nil {
 			c.traffic.read(f.Command)
@@ -146,7 +153,7 @@ func (c *conn) readLoop() (receipt string, err error) {
 // explain says what a read that timed out means.
 func (c *conn) explain(err error) error {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
-		return err
+		return c.explainLimit(err)
 	}
 	switch {
 	case c.failed.Load():
@@ -268,7 +275,7 @@ func (c *conn) flushTopics(done func(error)) {
 		done(nil)
 		return
 	}
-	c.srv.bridge.AfterPublish(done)
+	c.sender.Flush(done)
 }
 
 // fail puts the ERROR for err into the outbox as its last frame. c.mu is held.

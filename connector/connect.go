@@ -19,7 +19,7 @@ func (c *conn) connect(f *frame.Frame) error {
 		e.headers = []frame.Header{{Name: []byte("version"), Value: []byte(ours)}}
 		return e
 	}
-	if err := c.srv.Ready(); err != nil {
+	if err := c.srv.available(); err != nil {
 		if c.srv.stopping.Load() {
 			return errShutdown
 		}
@@ -41,9 +41,7 @@ func (c *conn) open(version frame.Version, wish frame.Heartbeat, login string) {
 	limits := &c.srv.cfg.Limits
 	offer := limits.Heartbeat
 	c.dec.SetVersion(version)
-	after := c.srv.handshakeLimits()
-	after.Frame, after.Passcode = 0, 0
-	c.dec.SetLimits(after)
+	c.setLimits()
 	c.read.until = time.Time{}
 	var beat time.Duration
 	if version > frame.V10 {
@@ -64,7 +62,7 @@ func (c *conn) open(version frame.Version, wish frame.Heartbeat, login string) {
 	}
 	b = append(b, "\nsession:"+c.session+"\nserver:natstomp/"+c.srv.cfg.Version...)
 	b = append(b, "\ndurability:"+c.srv.broker.Durability()...)
-	b = append(b, "\nx-max-body:"+strconv.FormatInt(int64(limits.Body), 10)...)
+	b = append(b, "\nx-max-body:"+strconv.Itoa(c.maxBody)...)
 	c.out.keep(append(b, "\n\n\x00\n"...))
 	c.mu.Unlock()
 	c.kick()

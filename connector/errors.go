@@ -82,6 +82,10 @@ func clientError(err error) (e *ClientError, ok bool) {
 		return refuse("no more queues can be created: limits.queues is reached"), true
 	case errors.Is(err, bridge.ErrQueueName):
 		return refuse("the queue cannot be made: its stream's name is taken, choose another channel"), true
+	case errors.Is(err, bridge.ErrDenied):
+		return refuse("the NATS server does not let natstomp use this destination"), true
+	case errors.Is(err, bridge.ErrNoRoom):
+		return refuse("NATS has no room for one more queue: each reserves queues.max_bytes"), true
 	case errors.Is(err, bridge.ErrNoStream):
 		return refuse("the queue was removed from NATS"), true
 	case errors.Is(err, bridge.ErrNoDurable):
@@ -116,7 +120,9 @@ func clientError(err error) (e *ClientError, ok bool) {
 		return refuse("headers too large: NATS stores at most 64 KiB of headers with a message, what natstomp adds included"), true
 	case errors.Is(err, bridge.ErrAddress):
 		return refuse("destination is no reply address: only the reply-to of a MESSAGE can be answered"), true
-	case errors.Is(err, broker.ErrNotReady):
+	case errors.Is(err, bridge.ErrStopped):
+		return errShutdown, true
+	case errors.Is(err, broker.ErrNotReady), bridge.Away(err):
 		return refuse("NATS is not available, try again later"), true
 	}
 	if code := bridge.Refusal(err); code != 0 {

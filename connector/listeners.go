@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/natstomp/natstomp/connector/internal/admin"
 	"github.com/natstomp/natstomp/connector/listen"
 )
 
@@ -35,7 +36,7 @@ func (s *Server) listen() error {
 		errs = append(errs, s.openHTTP("ws", Listener{Address: l.WS.Address, Optional: l.WS.Optional}, mux))
 	}
 	if on(l.Admin.Address) {
-		errs = append(errs, s.openHTTP("admin", l.Admin, s.Admin()))
+		errs = append(errs, s.openHTTP("admin", l.Admin, admin.WithForget(s.Admin(), s.ForgetQueue)))
 	}
 	return errors.Join(errs...)
 }

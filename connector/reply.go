@@ -178,15 +178,15 @@ func (s *subscription) acceptReply(tail []byte, shared bool) bool {
 }
 
 // sendLocal is SEND to /reply, /temp-queue or /temp-topic: an answer, or a message to this connection's own address.
-func (c *conn) sendLocal(route router.Route, f *frame.Frame) error {
+func (c *conn) sendLocal(route router.Route, f *frame.Frame, done func(error)) error {
 	channel, err := c.addressOf(route)
 	if err != nil {
 		return err
 	}
 	if channel == "" {
-		return c.answer(route, f)
+		return c.answer(route, f, done)
 	}
-	return c.srv.bridge.SendToAddress(channel, f.Headers, f.Body)
+	return c.sender.Address(channel, f.Headers, f.Body, done)
 }
 
 // checkLocal says whether a SEND to a local destination could be carried out now.

@@ -159,7 +159,7 @@ func (c *conn) findRequest(route router.Route) (number uint64, late bool, err er
 }
 
 // answer sends the one answer to a request. One that comes too late is dropped and counted.
-func (c *conn) answer(route router.Route, f *frame.Frame) error {
+func (c *conn) answer(route router.Route, f *frame.Frame, done func(error)) error {
 	number, late, err := c.findRequest(route)
 	if err != nil {
 		return err
@@ -170,9 +170,12 @@ func (c *conn) answer(route router.Route, f *frame.Frame) error {
 	c.mu.Unlock()
 	if late || !open {
 		c.srv.lateAnswers.Add(1)
+		if done != nil {
+			c.sender.Flush(done)
+		}
 		return nil
 	}
-	return c.srv.bridge.Answer(r.reply, f.Headers, f.Body)
+	return c.sender.Answer(r.reply, f.Headers, f.Body, done)
 }
 
 // refuseOpen answers every request that a subscription leaves open with an error. The subscription takes no more.

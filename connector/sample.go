@@ -60,6 +60,9 @@ func reasonOf(err error) string {
 	case errors.As(err, &limit):
 		return "limit"
 	}
+	if bridge.Away(err) {
+		return "nats_unavailable"
+	}
 	if _, known := clientError(err); known {
 		return "request"
 	}
@@ -116,6 +119,8 @@ func (s *Server) sample() metrics.Sample {
 	sums.into(&m)
 	if s.live.Load() {
 		m.Pulls, m.Expired, m.DeletedQueues = s.bridge.Pulls(), s.bridge.Expired(), s.bridge.DeletedQueues()
+		stats := s.bridge.Stats()
+		m.OutageDrops, m.Retries, m.GoneStreams = stats.Drops, stats.Retries, stats.GoneStreams
 		m.DroppedReplies["late"], m.DroppedReplies["no_address"] = s.bridge.LateReplies(), s.bridge.Undeliverable()
 		m.NATSServer = s.broker.ServerVersion()
 		for _, l := range s.broker.Links() {

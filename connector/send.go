@@ -63,30 +63,36 @@ func (c *conn) send(f *frame.Frame) error {
 		})
 		return nil
 	}
-	if err := c.publish(route, f); err != nil {
-		return err
+	if receipt == "" {
+		return c.publish(route, f, nil)
 	}
-	if receipt != "" {
-		number := c.reserve(receipt, 0, nil)
-		c.srv.bridge.AfterPublish(func(err error) { c.settle(number, err) })
+	number := c.reserve(receipt, len(f.Body), nil)
+	if err := c.publish(route, f, func(err error) { c.settle(number, err) }); err != nil {
+		c.settle(number, err)
+		return errFailed
 	}
 	return nil
 }
 
-// publish sends what is not stored: to a topic, a request, an answer.
-func (c *conn) publish(route router.Route, f *frame.Frame) error {
+// publish sends what is not stored: to a topic, a request, an answer. done, if not nil, is called when NATS has it, or
+// with the error that prevented it, unless an error is returned.
+func (c *conn) publish(route router.Route, f *frame.Frame, done func(error)) error {
 	c.published = true
 	switch route.Pattern {
 	case router.Commands, router.Queries:
-		return c.request(route, f)
+		err := c.request(route, f)
+		if err == nil && done != nil {
+			c.sender.Flush(done)
+		}
+		return err
 	case router.Reply, router.TempQueue, router.TempTopic:
-		return c.sendLocal(route, f)
+		return c.sendLocal(route, f, done)
 	}
 	origin := ""
 	if c.noLocal > 0 {
 		origin = c.name
 	}
-	return c.srv.bridge.PublishTopic(route, f.Headers, f.Body, origin)
+	return c.sender.Topic(route, f.Headers, f.Body, origin, done)
 }
 
 // checkUnstored says whether a SEND that a transaction holds could be carried out now.

@@ -46,6 +46,9 @@ type Server struct {
 
 	live       atomic.Bool // started
 	stopping   atomic.Bool
+	joined     atomic.Bool               // NATS was found to have what is needed
+	maxBody    atomic.Int64              // limits.body, or less where NATS takes less
+	stop       chan struct{}             // closed by Shutdown
 	lateAcks   atomic.Uint64             // ACKs of messages that were held too long
 	slowDrops  atomic.Uint64             // topic messages not delivered for limits.pending_bytes
 	turnedAway [rejections]atomic.Uint64 // sockets that got no session
@@ -87,9 +90,10 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, log: log, router: r, declared: declared,
+		cfg: cfg, log: log, router: r, declared: declared, stop: make(chan struct{}),
 		conns: make(map[*conn]struct{}), subscribed: make(map[*Subscription]struct{}),
 	}
+	s.maxBody.Store(int64(cfg.Limits.Body))
 	s.metrics = s.newMetrics()
 	for p := range s.stored {
 		s.stored[p] = s.metrics.Timer(router.Pattern(p).String())
@@ -143,6 +147,7 @@ func (s *Server) startBridge(ctx context.Context) error {
 		Logger:         s.log,
 		PublishTimeout: s.cfg.NATS.PublishTimeout,
 		RequestTimeout: s.cfg.RPC.Timeout,
+		External:       external(b),
 		Queues: bridge.QueueConfig{
 			Limit:       s.cfg.Limits.Queues,
 			Settings:    s.queueSettings,
@@ -152,6 +157,7 @@ func (s *Server) startBridge(ctx context.Context) error {
 			Storage:     b.Storage(),
 			Marks:       marks.Delivered,
 			CleanMarks:  marks.Clean,
+			ForgetMark:  b.ForgetMark,
 		},
 		Store: bridge.StoreConfig{
 			MaxAge:   s.cfg.Store.MaxAge,
@@ -160,17 +166,12 @@ func (s *Server) startBridge(ctx context.Context) error {
 			Durables: s.cfg.Limits.Durables,
 		},
 	})
-	if err := s.bridge.Start(ctx); err != nil {
-		return errors.Join(err, s.stopBridge(ctx))
+	err = s.bridge.Start(ctx)
+	if err == nil {
+		err = s.join(ctx)
 	}
-	for _, name := range s.cfg.Queues.Declare {
-		route, err := declaredRoute(s.router, name)
-		if err == nil {
-			err = s.bridge.EnsureQueue(route)
-		}
-		if err != nil {
-			return errors.Join(err, s.stopBridge(ctx))
-		}
+	if err != nil {
+		return errors.Join(err, s.stopBridge(ctx))
 	}
 	return nil
 }
@@ -186,30 +187,26 @@ func (s *Server) stopBridge(ctx context.Context) error {
 // running says whether clients may be admitted.
 func (s *Server) running() bool { return s.live.Load() && !s.stopping.Load() }
 
-// Ready returns nil when clients can be served, else why not.
-func (s *Server) Ready() error {
-	switch {
-	case s.stopping.Load():
-		return errStopping
-	case !s.live.Load():
-		return errNotStarted
-	}
-	return s.broker.Ready()
-}
-
 // Status tells what runs where. Call it after Start.
 func (s *Server) Status() Status {
 	skipped, _ := s.cfg.Unbuilt()
 	st := Status{
 		NATS: NATSStatus{
-			Mode:          "embedded",
+			Mode:          s.mode(),
 			ServerVersion: s.broker.ServerVersion(),
+			ServerName:    s.broker.ServerName(),
+			Cluster:       s.broker.ClusterName(),
+			Address:       s.broker.Address(),
+			Replicas:      s.broker.Replicas(),
 			ClientAddress: s.broker.ClientAddress(),
 			StoreDir:      s.broker.StoreDir(),
 		},
 		Durability: s.broker.Durability(),
 		AuthMode:   s.cfg.Auth.Mode,
 		Skipped:    skipped,
+	}
+	if err := s.Ready(); err != nil {
+		st.NotReady = err.Error()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,9 +221,13 @@ func (s *Server) Status() Status {
 // the sessions that are left are cut; NATS is stopped in any case. It must follow a successful Start, once.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
+	close(s.stop)
 	s.closeListeners("tcp", "ws", served) // The admin listener stays, so that readiness can be asked.
-	s.haltPulls()                         // First, so that nothing given back goes to another session of this server.
-	s.bridge.Closing()
+	defer s.giveUpNATS().Stop()
+	s.haltPulls() // First, so that nothing given back goes to another session of this server.
+	if !s.broker.External() {
+		s.bridge.Closing()
+	}
 	s.mu.Lock()
 	for c := range s.conns {
 		if c.via != viaLocal {
@@ -301,7 +302,7 @@ func (s *Server) handshakeLimits() frame.Limits {
 		Headers:    l.Headers,
 		HeaderLine: int(l.HeaderLine),
 		Passcode:   int(l.Passcode),
-		Body:       int(l.Body),
+		Body:       int(s.maxBody.Load()),
 		Frame:      int(l.FrameBeforeConnect),
 	}
 }

@@ -11,6 +11,8 @@ type Status struct {
 	Durability string
 	// AuthMode is auth.mode: "none", "users" or "jwt".
 	AuthMode string
+	// NotReady says why clients cannot be served yet; empty when they can.
+	NotReady string
 	// Skipped has one sentence for each setting that is configured but not acted on.
 	Skipped []string
 }
@@ -27,8 +29,15 @@ type ListenerStatus struct {
 type NATSStatus struct {
 	// Mode is "embedded" or "external".
 	Mode string
-	// ServerVersion is the version of the NATS server, such as "2.15.3".
+	// ServerVersion is the version of the NATS server, such as "2.15.3"; empty while there is no connection to it.
 	ServerVersion string
+	// ServerName is the name of the NATS server, and Cluster that of its cluster, empty where it is in none.
+	ServerName, Cluster string
+	// Address is the list of the URLs of an external NATS, without logins; empty for the embedded server.
+	Address string
+	// Replicas is how many copies new streams have on an external NATS; 0 while that is not known, and for the embedded
+	// server.
+	Replicas int
 	// ClientAddress is where native NATS clients connect to the embedded server; empty when that port is off.
 	ClientAddress string
 	// StoreDir is the absolute path of the embedded server's store; empty for an external one.

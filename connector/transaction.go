@@ -155,18 +155,21 @@ func (c *conn) commit(f *frame.Frame) error {
 		settled(result)
 		return nil
 	}
-	for _, s := range p.unstored {
-		if err := c.publish(s.Route, sendFrame(s)); err != nil {
-			settled(err)
-			return nil
-		}
-	}
-	c.srv.bridge.AfterPublish(func(err error) {
+	group := newJoin(len(p.unstored), func(err error) {
 		if err == nil {
 			err = result
 		}
 		settled(err)
 	})
+	var failed error
+	for _, s := range p.unstored {
+		if failed == nil {
+			failed = c.publish(s.Route, sendFrame(s), group.one)
+		}
+		if failed != nil {
+			group.one(failed)
+		}
+	}
 	return nil
 }
 

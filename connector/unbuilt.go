@@ -30,8 +30,6 @@ func (c Config) Unbuilt() (skip, fatal []string) {
 		{c.Auth.Mode == "users" || c.Auth.Mode == "jwt", "auth.mode " + c.Auth.Mode + " is not built yet: only none is, with which everybody is let in"},
 		{c.Authz.Policy != "", "authz.policy is not built yet: this version has no rights and would allow everything"},
 		{c.Authz.KV, "authz.kv is not built yet: this version has no rights and would allow everything"},
-		{c.NATS.URL != "", "nats.url is not built yet: this version works on its embedded NATS server only"},
-		{c.NATS.Context != "", "nats.context is not built yet: this version works on its embedded NATS server only"},
 	} {
 		if f.set {
 			fatal = append(fatal, f.text)

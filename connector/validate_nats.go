@@ -12,9 +12,6 @@ import (
 // maxDurabilityText bounds nats.durability, which goes into CONNECTED, in octets.
 const maxDurabilityText = 64
 
-// external reports whether c names a NATS of its own, so that none is embedded.
-func external(c broker.Config) bool { return c.URL != "" || c.Context != "" }
-
 func (v *validation) nats(c Config) {
 	n := c.NATS
 	urlUser := v.natsURLs(n.URL)
@@ -85,7 +82,7 @@ func (v *validation) credentials(n broker.Config, urlUser bool) {
 	for _, w := range ways {
 		switch {
 		case !w.set:
-		case !external(n):
+		case !n.External():
 			v.fault(w.path, "", "has no effect: the embedded server needs no credentials", "set nats.url or nats.context, or remove it")
 		case first != "":
 			v.fault(w.path, "", "is a second way to log in beside "+first, "keep one of them")
@@ -96,7 +93,7 @@ func (v *validation) credentials(n broker.Config, urlUser bool) {
 	if n.Password != "" && n.User == "" {
 		v.fault("nats.password", "", "has no nats.user", "set both or none")
 	}
-	if !external(n) && (n.TLS != broker.TLS{}) {
+	if !n.External() && (n.TLS != broker.TLS{}) {
 		v.fault("nats.tls", "", "has no effect: the link to the embedded server is inside the process", "set nats.url or nats.context, or remove it")
 	}
 }
@@ -104,7 +101,7 @@ func (v *validation) credentials(n broker.Config, urlUser bool) {
 func (v *validation) durabilityText(n broker.Config) {
 	switch {
 	case n.Durability == "":
-	case !external(n):
+	case !n.External():
 		v.faultQuoted("nats.durability", n.Durability, "describes an external NATS, and none is configured", "use nats.embedded.durability")
 	case len(n.Durability) > maxDurabilityText || strings.ContainsFunc(n.Durability, func(r rune) bool {
 		return r <= ' ' || r >= 0x7f || r == '\\'
@@ -115,7 +112,7 @@ func (v *validation) durabilityText(n broker.Config) {
 
 func (v *validation) embedded(n broker.Config) {
 	e := n.Embedded
-	if !external(n) {
+	if !n.External() {
 		v.required("nats.embedded.store_dir", e.StoreDir, "name a directory")
 	}
 	v.oneOf("nats.embedded.durability", e.Durability, broker.DurabilityFsync, broker.DurabilityOS, broker.DurabilityMemory)
@@ -140,7 +137,7 @@ func (v *validation) embeddedListen(c Config) (endpoint, bool) {
 		return endpoint{}, false
 	}
 	e, ok := v.endpoint(path, n.Embedded.Listen)
-	if !ok || external(n) {
+	if !ok || n.External() {
 		return endpoint{}, false
 	}
 	protected := len(n.Embedded.Users) > 0 || n.Embedded.ConfigFile != ""

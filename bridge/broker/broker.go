@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"path/filepath"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -44,14 +45,29 @@ type Broker struct {
 	srv      *server.Server
 	lock     *dirLock
 	storeDir string
-	marks    Marks
+	marksMu  sync.Mutex
+	marks    Marks       // guarded by marksMu once started
 	login    nats.Option // nil when nobody must log in
+
+	// Of an external NATS only.
+	ext     *external
+	links   *group
+	denials *denials
+	joined
 }
 
-// Start starts the embedded server and connects to it. It fails when the store directory is in use, the client port is
-// taken, or the server is not ready within 30 seconds.
+// Start starts the embedded server and connects to it, or makes the connections to an external NATS. It fails when the
+// store directory is in use, the client port is taken, or the embedded server is not ready within 30 seconds; and when
+// the settings of an external NATS cannot be used. That an external NATS is down is no failure: see Join.
 func Start(ctx context.Context, cfg Config, o Options) (*Broker, error) {
 	b := &Broker{cfg: cfg, log: o.Logger}
+	if cfg.External() {
+		if err := b.startExternal(); err != nil {
+			b.shutdown()
+			return nil, err
+		}
+		return b, nil
+	}
 	err := b.startEmbedded(ctx, o)
 	if err == nil {
 		err = b.connect()
@@ -67,89 +83,165 @@ func Start(ctx context.Context, cfg Config, o Options) (*Broker, error) {
 }
 
 func (b *Broker) connect() error {
-	var err error
-	for _, c := range []struct {
-		conn **nats.Conn
-		role string
-	}{{&b.Data, "data"}, {&b.Control, "control"}, {&b.Wide, "wide"}} {
-		if *c.conn, err = nats.Connect("", b.options(c.role)...); err != nil {
-			return fmt.Errorf("connecting to the embedded NATS (%s): %w", c.role, err)
+	for r, nc := range map[Role]**nats.Conn{DataRole: &b.Data, ControlRole: &b.Control, WideRole: &b.Wide} {
+		var err error
+		opts := append(b.commonOptions(r), nats.InProcessServer(gatherers{b.srv}))
+		if b.login != nil {
+			opts = append(opts, b.login)
+		}
+		if *nc, err = nats.Connect("", opts...); err != nil {
+			return fmt.Errorf("connecting to the embedded NATS (%s): %w", r, err)
 		}
 	}
+	var err error
 	b.JS, err = jetstream.New(b.Control)
 	return err
 }
 
-func (b *Broker) options(role string) []nats.Option {
-	opts := []nats.Option{
-		nats.Name("natstomp-" + role),
-		nats.InProcessServer(gatherers{b.srv}),
+// commonOptions hold for every connection. nats.go's own buffer for the time of an outage is off: what was not sent is
+// reported.
+func (b *Broker) commonOptions(r Role) []nats.Option {
+	return []nats.Option{
+		nats.Name("natstomp-" + r.String()),
 		nats.MaxReconnects(-1),
-		nats.ReconnectBufSize(-1), // No hidden buffer: what was not sent is reported.
-		nats.CustomReconnectDelay(func(int) time.Duration {
-			return 250*time.Millisecond + rand.N(250*time.Millisecond) //nolint:gosec // jitter, not a secret
-		}),
+		nats.ReconnectBufSize(-1),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
+			if b.links != nil && isLogin(err) {
+				b.links.failed(r, err)
+				return
+			}
+			if b.denials != nil && errors.Is(err, nats.ErrPermissionViolation) && !b.denials.note(r, err) {
+				return
+			}
 			subject := ""
 			if sub != nil {
 				subject = sub.Subject
 			}
-			b.log.Error("nats connection error", "role", role, "subject", subject, "err", err)
+			b.log.Error("nats connection error", "role", r.String(), "subject", subject, "err", err)
 		}),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
-				b.log.Warn("nats disconnected", "role", role, "err", err)
+				b.log.Warn("nats disconnected", "role", r.String(), "err", err)
 			}
 		}),
-		nats.ReconnectHandler(func(*nats.Conn) { b.log.Info("nats reconnected", "role", role) }),
 	}
-	if b.login != nil {
-		opts = append(opts, b.login)
-	}
-	return opts
 }
 
-// Ready returns nil when all connections are up, else an error that wraps ErrNotReady.
+// isLogin says that the server refuses the login.
+func isLogin(err error) bool {
+	return errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAuthRevoked) ||
+		errors.Is(err, nats.ErrAccountAuthExpired)
+}
+
+// Ready returns nil when all connections are up and Join has succeeded, else an error that wraps ErrNotReady.
 func (b *Broker) Ready() error {
-	for _, nc := range []*nats.Conn{b.Data, b.Control, b.Wide} {
-		if !nc.IsConnected() {
-			return fmt.Errorf("%w: %s is %s", ErrNotReady, nc.Opts.Name, nc.Status())
-		}
+	if err := b.connected(); err != nil {
+		return err
+	}
+	if b.External() && b.Replicas() == 0 {
+		return fmt.Errorf("%w: JetStream was not found yet", ErrNotReady)
 	}
 	return nil
 }
 
-// Durability is what a PubAck means here, as CONNECTED announces it.
-func (b *Broker) Durability() string { return b.cfg.Embedded.Durability }
+// connected returns nil when all connections are up.
+func (b *Broker) connected() error {
+	for _, nc := range []*nats.Conn{b.Data, b.Control, b.Wide} {
+		if nc.IsConnected() {
+			continue
+		}
+		if b.links != nil {
+			if reason := b.links.reason(); reason != nil {
+				// Not wrapped: a fault of this link is none of the client's.
+				return fmt.Errorf("%w: %s is %s: %s", ErrNotReady, nc.Opts.Name, nc.Status(), reason.Error())
+			}
+		}
+		return fmt.Errorf("%w: %s is %s", ErrNotReady, nc.Opts.Name, nc.Status())
+	}
+	return nil
+}
+
+// External says that the NATS is not embedded.
+func (b *Broker) External() bool { return b.ext != nil }
+
+// Durability is what a PubAck means here, as CONNECTED announces it. It is empty until Join has succeeded.
+func (b *Broker) Durability() string {
+	switch {
+	case !b.External():
+		return b.cfg.Embedded.Durability
+	case b.cfg.Durability != "":
+		return b.cfg.Durability
+	case b.Replicas() == 0:
+		return ""
+	}
+	return "nats;r=" + strconv.Itoa(b.Replicas())
+}
 
 // Storage is where streams keep their messages.
 func (b *Broker) Storage() jetstream.StorageType {
-	if b.cfg.Embedded.Durability == DurabilityMemory {
+	if !b.External() && b.cfg.Embedded.Durability == DurabilityMemory {
 		return jetstream.MemoryStorage
 	}
 	return jetstream.FileStorage
 }
 
-// ServerVersion is the version of the NATS server.
+// ServerVersion is the version of the NATS server, empty while there is no connection.
 func (b *Broker) ServerVersion() string { return b.Data.ConnectedServerVersion() }
+
+// ServerName is the name of the NATS server, empty while there is no connection.
+func (b *Broker) ServerName() string { return b.Data.ConnectedServerName() }
+
+// ClusterName is the name of the NATS server's cluster, empty where there is none.
+func (b *Broker) ClusterName() string { return b.Data.ConnectedClusterName() }
+
+// Address is the list of URLs of an external NATS, without logins; empty for the embedded one.
+func (b *Broker) Address() string {
+	if !b.External() {
+		return ""
+	}
+	return b.ext.address()
+}
+
+// MaxPayload is the largest message, headers included, in octets that the server takes; 0 until the first connection.
+// It may change with a reconnect.
+func (b *Broker) MaxPayload() int64 { return b.Data.MaxPayload() }
+
+// Link is the link of that role.
+func (b *Broker) Link(r Role) *Link {
+	if b.links == nil {
+		return new(Link)
+	}
+	return b.links.members[r].link
+}
+
+// OnLink has f called after each time that a link is there again; from any goroutine, and at once. f must not block.
+func (b *Broker) OnLink(f func(Role)) {
+	if b.links != nil {
+		b.links.notify(f)
+	}
+}
 
 // ClientAddress is host:port for native NATS clients, empty when that port is off.
 func (b *Broker) ClientAddress() string {
-	if b.cfg.Embedded.Listen == "off" || b.srv.Addr() == nil {
+	if b.External() || b.cfg.Embedded.Listen == "off" || b.srv.Addr() == nil {
 		return ""
 	}
 	return b.srv.Addr().String()
 }
 
-// StoreDir is the absolute path of the store.
+// StoreDir is the absolute path of the store; empty for an external NATS.
 func (b *Broker) StoreDir() string { return b.storeDir }
 
-// Stop closes the connections, stops the server and saves the marks; Clean in them says whether they are those of a
-// clean stop. The caller has ended all use of the connections. It returns when the server is down, or after 5 seconds:
+// Stop closes the connections, stops the embedded server and saves the marks; Clean in them says whether they are those of
+// a clean stop. The caller has ended all use of the connections. It returns when the server is down, or after 5 seconds:
 // with very many durable subscriptions it takes longer to save the position of each. It is then left to the end of the
 // process, as is the lock on its store, and the stop counts as unclean.
 func (b *Broker) Stop(marks Marks) error {
-	if !b.shutdown() {
+	down := b.shutdown()
+	if b.External() {
+		return nil
+	}
+	if !down {
 		b.log.Warn("embedded NATS takes long to stop and is left behind; at the next start more messages count as redelivered")
 		marks.Clean = false
 		return saveMarks(b.storeDir, marks)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 )
@@ -22,10 +23,29 @@ type Marks struct {
 }
 
 // Marks returns what the last stop of this store left behind. From this moment on the store counts as not cleanly
-// stopped, until Stop.
+// stopped, until Stop. An external NATS has none.
 func (b *Broker) Marks() (Marks, error) {
+	if b.External() {
+		return Marks{}, nil
+	}
 	m := b.marks
 	return m, saveMarks(b.storeDir, Marks{Delivered: m.Delivered})
+}
+
+// ForgetMark takes a stream out of the marks, so that it is not missed at the next start.
+func (b *Broker) ForgetMark(stream string) error {
+	if b.External() {
+		return nil
+	}
+	b.marksMu.Lock()
+	defer b.marksMu.Unlock()
+	if _, ok := b.marks.Delivered[stream]; !ok {
+		return nil
+	}
+	delivered := maps.Clone(b.marks.Delivered) // The old one was handed out.
+	delete(delivered, stream)
+	b.marks.Delivered = delivered
+	return saveMarks(b.storeDir, Marks{Delivered: delivered})
 }
 
 func loadMarks(dir string) (Marks, error) {

@@ -22,14 +22,20 @@ func writeBlock(w io.Writer, b build, config loaded, status connector.Status) er
 		line("nats", "embedded nats-server "+n.ServerVersion+", store "+n.StoreDir)
 		line("nats clients", clientText(n.ClientAddress))
 	} else {
-		line("nats", "external nats-server "+n.ServerVersion)
+		line("nats", externalText(n))
 	}
-	line("durability", durabilityText(status.Durability))
+	if status.Durability != "" {
+		line("durability", durabilityText(status.Durability))
+	}
 	line("identity", identityText(status.AuthMode))
 	for _, s := range status.Skipped {
 		line("skipped", s)
 	}
-	text.WriteString("ready\n")
+	if status.NotReady == "" {
+		text.WriteString("ready\n")
+	} else {
+		fmt.Fprintf(&text, "not ready, trying on: %s\n", status.NotReady)
+	}
 	_, err := io.WriteString(w, text.String())
 	return err
 }
@@ -41,9 +47,28 @@ func clientText(address string) string {
 	return "nats://" + address
 }
 
+// externalText says which NATS outside it is.
+func externalText(n connector.NATSStatus) string {
+	if n.ServerVersion == "" {
+		return "external, at " + n.Address + ", not connected"
+	}
+	text := "external nats-server " + n.ServerVersion + " " + n.ServerName
+	if n.Cluster != "" {
+		text += " of the cluster " + n.Cluster
+	}
+	text += ", at " + n.Address
+	if n.Replicas > 0 {
+		text += fmt.Sprintf(", new streams with replicas: %d", n.Replicas)
+	}
+	return text
+}
+
 // durabilityText says what a RECEIPT for a stored message means.
 func durabilityText(level string) string {
-	meaning := "stored by NATS with these replicas"
+	meaning := "stored by NATS as this says"
+	if strings.HasPrefix(level, "nats;r=") {
+		meaning = "stored by NATS with these replicas"
+	}
 	switch level {
 	case "fsync":
 		meaning = "on disk"

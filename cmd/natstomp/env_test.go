@@ -31,7 +31,6 @@ func TestEnvFaults(t *testing.T) {
 		{"empty entry", []string{"NATSTOMP_QUEUES_DECLARE=a,,b"}, []string{`NATSTOMP_QUEUES_DECLARE: queues.declare: "a,,b" has an empty entry: separate the entries by single commas`}},
 		{"secret and its file", []string{"NATSTOMP_NATS_TOKEN=t", "NATSTOMP_NATS_TOKEN_FILE=" + token, "NATSTOMP_NATS_URL=a"}, []string{
 			"NATSTOMP_NATS_TOKEN_FILE: nats.token: is also set by NATSTOMP_NATS_TOKEN (keep one of the two)",
-			"NATSTOMP_NATS_URL: nats.url: is not built yet: this version works on its embedded NATS server only",
 		}},
 		{"missing file of a secret", []string{"NATSTOMP_NATS_EMBEDDED_USERS_FILE=none"}, []string{
 			`NATSTOMP_NATS_EMBEDDED_USERS_FILE: nats.embedded.users: "none" cannot be read: no such file or directory`,

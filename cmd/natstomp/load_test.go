@@ -175,7 +175,6 @@ func TestFaultsOfAllLayersAtOnce(t *testing.T) {
 		`NATSTOMP_NONE: is not a known variable`,
 		`--creds: nats.creds: "none.creds" cannot be read: no such file or directory`,
 		`--limits-heartbeat: limits.heartbeat: "10" has no unit: write for instance 500ms, 10s or 1h30m`,
-		`--nats-context: nats.context: is not built yet: this version works on its embedded NATS server only`,
 		`auth.jwt: has no key to check tokens with (set hmac_secret, public_key_files or jwks)`,
 	}
 	if !slices.Equal(got, want) {

@@ -80,7 +80,7 @@ func newRoot(p process) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
 	root.SetFlagErrorFunc(usageOf)
-	root.AddCommand(newServe(p), newCheckConfig(p), newConfig(p), newPub(p), newSub(p), newRequest(p), newVersion(p))
+	root.AddCommand(newServe(p), newCheckConfig(p), newConfig(p), newPub(p), newSub(p), newRequest(p), newQueues(p), newVersion(p))
 	return root
 }
 

@@ -149,14 +149,32 @@ ready
 func TestStartBlockOfExternalNATS(t *testing.T) {
 	var out bytes.Buffer
 	err := writeBlock(&out, build{}, loaded{}, connector.Status{
-		NATS: connector.NATSStatus{Mode: "external", ServerVersion: "2.15.3"}, Durability: "nats;r=3", AuthMode: "jwt",
+		NATS: connector.NATSStatus{
+			Mode: "external", ServerVersion: "2.15.3", ServerName: "n1", Cluster: "c", Address: "nats://a:1,nats://b:1", Replicas: 3,
+		},
+		Durability: "nats;r=3", AuthMode: "jwt",
 	})
 	for _, want := range []string{
-		"external nats-server 2.15.3\n", "nats;r=3: a RECEIPT means that a stored message is stored by NATS", "jwt: clients log in with a signed token", "no file, defaults",
+		"external nats-server 2.15.3 n1 of the cluster c, at nats://a:1,nats://b:1, new streams with replicas: 3\n", "\nready\n", "nats;r=3: a RECEIPT means that a stored message is stored by NATS", "jwt: clients log in with a signed token", "no file, defaults",
 	} {
 		if !strings.Contains(out.String(), want) || err != nil {
 			t.Errorf("got %v\n%s\nwant %q in it", err, out.String(), want)
 		}
+	}
+}
+
+func TestStartBlockWithoutNATS(t *testing.T) {
+	var out bytes.Buffer
+	err := writeBlock(&out, build{}, loaded{}, connector.Status{
+		NATS: connector.NATSStatus{Mode: "external", Address: "nats://a:1"}, AuthMode: "none", NotReady: "NATS is not available: why",
+	})
+	for _, want := range []string{"external, at nats://a:1, not connected\n", "\nnot ready, trying on: NATS is not available: why\n"} {
+		if !strings.Contains(out.String(), want) || err != nil {
+			t.Errorf("got %v\n%s\nwant %q in it", err, out.String(), want)
+		}
+	}
+	if strings.Contains(out.String(), "durability") {
+		t.Errorf("a durability that is not known:\n%s", out.String())
 	}
 }
 

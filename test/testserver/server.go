@@ -33,6 +33,7 @@ type Server struct {
 
 	dir    string
 	args   []string
+	early  bool // The start is over when the listeners are open.
 	cmd    *exec.Cmd
 	exited chan struct{} // Closed when the process has ended and all its output is in the log.
 	err    error         // Of the process; valid after exited.
@@ -51,6 +52,12 @@ func Start(tb testing.TB, args ...string) *Server {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	s.endWith(tb)
+	return s
+}
+
+// endWith has the server stopped with the test.
+func (s *Server) endWith(tb testing.TB) {
 	tb.Cleanup(func() {
 		if err := s.Stop(); err != nil {
 			tb.Error(err)
@@ -59,7 +66,6 @@ func Start(tb testing.TB, args ...string) *Server {
 			tb.Logf("end of the log of natstomp:\n%s", s.LogTail(200))
 		}
 	})
-	return s
 }
 
 // Launch runs `natstomp serve` with the embedded NATS server on the store directory dir and returns when it is ready.
@@ -67,6 +73,36 @@ func Start(tb testing.TB, args ...string) *Server {
 func Launch(dir string, args ...string) (*Server, error) {
 	s := &Server{dir: dir, args: args}
 	return s, s.Restart()
+}
+
+// StartEarly is Start for a server whose NATS may be away: it returns when the listeners are open. See Await.
+func StartEarly(tb testing.TB, args ...string) *Server {
+	tb.Helper()
+	s := &Server{dir: tb.TempDir(), args: args, early: true}
+	if err := s.Restart(); err != nil {
+		tb.Fatal(err)
+	}
+	s.endWith(tb)
+	return s
+}
+
+// Await waits until the server says that it is ready.
+func (s *Server) Await(timeout time.Duration) error {
+	deadline := time.NewTimer(timeout)
+	defer deadline.Stop()
+	return s.await(deadline)
+}
+
+// Readiness returns what the server says about being ready: "ok", or why not.
+func (s *Server) Readiness() (string, error) {
+	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get("http://" + s.AdminAddr + "/readyz")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	return strings.TrimSpace(string(text)), err
 }
 
 // Restart runs the program again, with the same arguments on the same store, after Stop or Kill. The addresses change.
@@ -161,6 +197,13 @@ func (s *Server) ready(lines <-chan string) error {
 	}
 	s.TCPAddr, s.AdminAddr, s.NATSURL = found["tcp"], found["admin"], "nats://"+found["nats"]
 	s.WebSocketURL = "ws://" + found["ws"] + "/stomp"
+	if s.early {
+		return nil
+	}
+	return s.await(deadline)
+}
+
+func (s *Server) await(deadline *time.Timer) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for !s.isReady() {
@@ -169,7 +212,7 @@ func (s *Server) ready(lines <-chan string) error {
 		case <-s.exited:
 			return errors.New("the process ended")
 		case <-deadline.C:
-			return fmt.Errorf("not ready within %v", startTimeout)
+			return errors.New("not ready in time")
 		}
 	}
 	return nil
@@ -183,6 +226,18 @@ func (s *Server) isReady() bool {
 	}
 	_ = resp.Body.Close()
 	return resp.StatusCode == http.StatusOK
+}
+
+// Command runs another command of the program and returns all its output. An exit code other than 0 is an error.
+func (s *Server) Command(args ...string) (string, error) {
+	program, err := Binary()
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Dir, cmd.Env = s.dir, environment()
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }
 
 // PID returns the process id.

@@ -1,5 +1,5 @@
 // Package admin is the HTTP side of natstomp: probes, metrics and what is connected. It knows nobody: whoever reaches it
-// may read all of it, so it shows no secret and changes nothing.
+// may read all of it, so it shows no secret, and changes nothing except through WithForget.
 package admin
 
 import (

@@ -33,6 +33,9 @@ var (
 	queuesDeleted   = desc("deleted_queues_total", "Idle and auto-delete queues that this node deleted.")
 	droppedReplies  = desc("dropped_replies_total", "Answers that reached nobody, by reason.", "reason")
 	pulls           = desc("pulls_total", "Requests to JetStream for messages.")
+	outageDrops     = desc("outage_drops_total", "SENDs to topics without receipt that were dropped because NATS was away.")
+	retries         = desc("publish_retries_total", "How often stored messages were sent to NATS once more.")
+	goneStreams     = desc("gone_streams", "Streams that were known and that NATS has no more.")
 	natsConnected   = desc("nats_connected", "1 while the connection to NATS is up, by role.", "role")
 	natsReconnects  = desc("nats_reconnects_total", "How often the connection to NATS came back, by role.", "role")
 	buildInfo       = desc("build_info", "1, with the versions.", "version", "go", "nats_server")
@@ -40,7 +43,8 @@ var (
 
 var all = []*prometheus.Desc{
 	connections, accepted, rejected, framesReceived, framesSent, octetsReceived, octetsSent, deliveries, subscriptions,
-	receiptsPending, octetsPending, unacked, slowConsumers, lateAcks, expired, queuesDeleted, droppedReplies, pulls, natsConnected, natsReconnects, buildInfo,
+	receiptsPending, octetsPending, unacked, slowConsumers, lateAcks, expired, queuesDeleted, droppedReplies, pulls, outageDrops, retries,
+	goneStreams, natsConnected, natsReconnects, buildInfo,
 }
 
 // Describe implements prometheus.Collector.
@@ -86,6 +90,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	counter(queuesDeleted, s.DeletedQueues)
 	counters(droppedReplies, s.DroppedReplies)
 	counter(pulls, s.Pulls)
+	counter(outageDrops, s.OutageDrops)
+	counter(retries, s.Retries)
+	gauge(goneStreams, float64(s.GoneStreams))
 	for role, link := range s.Links {
 		up := 0.0
 		if link.Connected {

@@ -35,6 +35,12 @@ type Sample struct {
 	DroppedReplies map[string]uint64
 	// Pulls counts the requests to JetStream for messages.
 	Pulls uint64
+	// OutageDrops counts SENDs without receipt, of what is not stored, that were dropped because NATS was away.
+	OutageDrops uint64
+	// Retries counts how often what is stored was sent to NATS once more.
+	Retries uint64
+	// GoneStreams is the streams that natstomp knew and NATS has no more.
+	GoneStreams int
 	// Links are the connections to NATS, by role.
 	Links map[string]Link
 	// NATSServer is the version of the NATS server, empty while that is not known.

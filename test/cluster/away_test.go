@@ -1,0 +1,332 @@
+package cluster_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natstomp/natstomp/test/stompclient"
+	"github.com/natstomp/natstomp/test/testserver"
+)
+
+const notAvailable = "NATS is not available, try again later"
+
+// TestStartBeforeNATS starts natstomp while NATS is down: it answers CONNECT with an ERROR and heals by itself (FR-162).
+func TestStartBeforeNATS(t *testing.T) {
+	t.Parallel()
+	n := newNATS(t, "late", freePorts(t, 1)[0], "")
+	srv := testserver.StartEarly(t, "--nats-url", n.url(), "--queues-declare", "/queue/declared")
+	if !strings.Contains(srv.Log(), "not ready, trying on:") {
+		t.Errorf("the start block does not say that it is not ready:\n%s", srv.Log())
+	}
+	refused(t, srv)
+	n.start(t)
+	if err := srv.Await(patience); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := durability(t, srv), "nats;r=1"; got != want {
+		t.Errorf("durability: got %q, want %q", got, want)
+	}
+	ask(t, connect(t, srv), send("/queue/late", "x"))
+	_, js := native(t, n.url())
+	if _, err := js.Stream(t.Context(), queueStream("declared")); err != nil {
+		t.Errorf("the declared queue: %v", err)
+	}
+}
+
+// refused expects the ERROR to CONNECT while NATS is away.
+func refused(t *testing.T, srv *testserver.Server) {
+	t.Helper()
+	c, err := stompclient.Dial(srv.TCPAddr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Send(stompclient.New("CONNECT", "accept-version", "1.2")); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, c); got.Command != "ERROR" || got.Get("message") != notAvailable {
+		t.Errorf("got %s, want ERROR %s", got, notAvailable)
+	}
+	text, err := srv.Readiness()
+	if err != nil || !strings.HasPrefix(text, "not ready: NATS is not available") {
+		t.Errorf("readiness: got %q (%v), want that NATS is not available", text, err)
+	}
+}
+
+// away waits until natstomp has noticed that NATS is away.
+func away(t *testing.T, srv *testserver.Server) {
+	t.Helper()
+	until(t, func() error {
+		text, err := srv.Readiness()
+		if err == nil && text == "ok" {
+			err = errors.New("still ready")
+		}
+		return err
+	})
+}
+
+// TestSessionOverAnOutage does with an open session, while NATS is away, all that must wait for it, and what may be
+// dropped; nothing closes the session.
+func TestSessionOverAnOutage(t *testing.T) {
+	t.Parallel()
+	n := single(t, "")
+	srv := testserver.Start(t, "--nats-url", n.url())
+	c, sub := connect(t, srv), connect(t, srv)
+	ask(t, sub, subscribe("s", "/topic/out"))
+	for _, body := range []string{"1", "2", "3"} {
+		ask(t, c, send("/queue/held", body))
+	}
+	ask(t, c, send("/queue/out", "stored 0"))
+	if err := c.Send(subscribe("held", "/queue/held", "ack", "client-individual")); err != nil {
+		t.Fatal(err)
+	}
+	var acks []string
+	for range 3 {
+		acks = append(acks, read(t, c).Get("ack"))
+	}
+	n.stop()
+	away(t, srv)
+	refused(t, srv)
+	for _, f := range []stompclient.Frame{
+		send("/topic/out", "dropped"),
+		send("/topic/out", "waits 1", "receipt", "t1"),
+		send("/topic/out", "dropped too"),
+		send("/queue/out", "stored 1", "receipt", "q1"),
+		send("/topic/out", "waits 2", "receipt", "t2"),
+		stompclient.New("ACK", "id", acks[0]),                  // Kept.
+		stompclient.New("ACK", "id", acks[1], "receipt", "a1"), // Confirmed later.
+		stompclient.New("NACK", "id", acks[2], "x-delay", "0"), // Kept.
+		subscribe("late", "/topic/out2", "receipt", "s1"),
+		subscribe("queue", "/queue/out", "receipt", "s2"),
+		stompclient.New("BEGIN", "transaction", "tx"),
+		send("/queue/out", "stored 2", "transaction", "tx"),
+		send("/queue/out", "stored 3", "transaction", "tx"),
+		send("/topic/out", "waits 3", "transaction", "tx"),
+		stompclient.New("COMMIT", "transaction", "tx", "receipt", "c1"),
+	} {
+		if err := c.Send(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.start(t)
+	var receipts []string
+	bodies := map[string][]string{}
+	for len(receipts) < 7 || len(bodies["queue"]) < 4 || len(bodies["held"]) < 1 {
+		switch f := read(t, c); f.Command {
+		case "RECEIPT":
+			receipts = append(receipts, f.Get("receipt-id"))
+		case "MESSAGE":
+			bodies[f.Get("subscription")] = append(bodies[f.Get("subscription")], string(f.Body))
+			// It may have been delivered before, as far as a server of one replica can tell.
+			if before := string(f.Body) == "3" || string(f.Body) == "stored 0"; before && f.Get("redelivered") != "true" {
+				t.Errorf("got %s, want redelivered:true", f)
+			}
+		default:
+			t.Fatalf("got %s", f)
+		}
+	}
+	if got, want := strings.Join(receipts, " "), "t1 q1 t2 a1 s1 s2 c1"; got != want {
+		t.Errorf("receipts: got %q, want %q", got, want)
+	}
+	if got, want := bodies["queue"], []string{"stored 0", "stored 1", "stored 2", "stored 3"}; !slices.Equal(got, want) {
+		t.Errorf("queue: got %q, want %q", got, want)
+	}
+	if got, want := bodies["held"], []string{"3"}; !slices.Equal(got, want) {
+		t.Errorf("given back: got %q, want %q", got, want)
+	}
+	for _, want := range []string{"waits 1", "waits 2", "waits 3"} {
+		if got := read(t, sub); string(got.Body) != want {
+			t.Errorf("topic: got %s, want %q", got, want)
+		}
+	}
+	_, js := native(t, n.url())
+	until(t, func() error { return messages(t, js, "held", 1) }) // The first two are acknowledged, the third is held.
+}
+
+// messages says whether a queue's stream holds so many messages.
+func messages(t *testing.T, js jetstream.JetStream, channel string, want uint64) error {
+	t.Helper()
+	s, err := js.Stream(t.Context(), queueStream(channel))
+	if err == nil && s.CachedInfo().State.Msgs != want {
+		err = fmt.Errorf("%d messages in the queue, want %d", s.CachedInfo().State.Msgs, want)
+	}
+	return err
+}
+
+// TestPublishTimeout expects an ERROR with the receipt when NATS stays away for too long.
+func TestPublishTimeout(t *testing.T) {
+	t.Parallel()
+	n := single(t, "")
+	srv := testserver.Start(t, "--nats-url", n.url(), "--nats-publish-timeout", "1s")
+	queue, topic := connect(t, srv), connect(t, srv)
+	ask(t, queue, send("/queue/late", "x"))
+	n.stop()
+	away(t, srv)
+	for c, f := range map[*stompclient.Conn]stompclient.Frame{
+		queue: send("/queue/late", "y", "receipt", "late"),
+		topic: send("/topic/late", "y", "receipt", "late"),
+	} {
+		start := time.Now()
+		if err := c.Send(f); err != nil {
+			t.Fatal(err)
+		}
+		got := read(t, c)
+		if got.Command != "ERROR" || got.Get("receipt-id") != "late" || got.Get("message") != "not confirmed by NATS within nats.publish_timeout" {
+			t.Errorf("got %s, want the ERROR of nats.publish_timeout", got)
+		}
+		if took := time.Since(start); took < 900*time.Millisecond || took > 5*time.Second {
+			t.Errorf("the ERROR came after %v, want about 1 s", took)
+		}
+	}
+}
+
+// TestStopWithoutNATS stops natstomp while NATS is away and messages wait: it must not wait for them (testserver fails
+// the test if it does not end in time with 0).
+func TestStopWithoutNATS(t *testing.T) {
+	t.Parallel()
+	for name, hang := range map[string]bool{"down": false, "silent": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := single(t, "")
+			p := newProxy(t, "127.0.0.1:"+strconv.Itoa(n.port))
+			srv := testserver.Start(t, "--nats-url", p.url())
+			c := connect(t, srv)
+			ask(t, c, send("/queue/stop", "x"))
+			if err := c.Send(subscribe("s", "/queue/stop", "ack", "client")); err != nil {
+				t.Fatal(err)
+			}
+			read(t, c)
+			if hang {
+				p.hang()
+			} else {
+				n.stop()
+				away(t, srv)
+			}
+			if err := c.Send(send("/queue/stop", "y", "receipt", "never")); err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			if err := srv.Stop(); err != nil {
+				t.Error(err)
+			}
+			t.Logf("stopped in %v", time.Since(start))
+			if got := read(t, c); got.Command != "ERROR" || got.Get("message") != "server shutting down" {
+				t.Errorf("got %s, want ERROR server shutting down", got)
+			}
+		})
+	}
+}
+
+// TestGoneStream deletes the stream of a queue that natstomp knows.
+func TestGoneStream(t *testing.T) {
+	t.Parallel()
+	n := single(t, "")
+	a, b := testserver.Start(t, "--nats-url", n.url()), testserver.Start(t, "--nats-url", n.url())
+	_, js := native(t, n.url())
+	stream := queueStream("gone.q")
+	ca := connect(t, a)
+	ask(t, ca, send("/queue/gone/q", "x"))
+	reader := connect(t, b)
+	if err := reader.Send(subscribe("s", "/queue/gone/q", "ack", "client")); err != nil {
+		t.Fatal(err)
+	}
+	read(t, reader)
+	if err := js.DeleteStream(t.Context(), stream); err != nil {
+		t.Fatal(err)
+	}
+	goneError(t, reader)
+	if err := ca.Send(send("/queue/gone/q", "y", "receipt", "r")); err != nil {
+		t.Fatal(err)
+	}
+	goneError(t, ca)
+	for _, srv := range []*testserver.Server{a, b} {
+		text, err := srv.Readiness()
+		if err != nil || !strings.Contains(text, "stream "+stream+" is gone") {
+			t.Errorf("readiness: got %q (%v), want that %s is gone", text, err, stream)
+		}
+	}
+	// Others are served, the queue is not made anew.
+	c := connect(t, a)
+	ask(t, c, send("/queue/other", "x"))
+	if err := c.Send(send("/queue/gone/q", "y", "receipt", "r")); err != nil {
+		t.Fatal(err)
+	}
+	goneError(t, c)
+	if _, err := js.Stream(t.Context(), stream); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		t.Errorf("the stream: got %v, want that it is not there", err)
+	}
+	for _, srv := range []*testserver.Server{a, b} {
+		if out, err := srv.Command("queues", "forget", "/queue/gone/q", "--listeners-admin-address", srv.AdminAddr); err != nil {
+			t.Errorf("queues forget: %v\n%s", err, out)
+		}
+		if text, err := srv.Readiness(); text != "ok" {
+			t.Errorf("readiness after forget: got %q (%v), want ok", text, err)
+		}
+	}
+	ask(t, connect(t, a), send("/queue/gone/q", "z"))
+	if out, err := a.Command("queues", "forget", "/queue/gone/q", "--listeners-admin-address", a.AdminAddr); err == nil ||
+		!strings.Contains(out, "no queue") {
+		t.Errorf("forget of a queue that is there: got %v\n%s", err, out)
+	}
+}
+
+func goneError(t *testing.T, c *stompclient.Conn) {
+	t.Helper()
+	if got := read(t, c); got.Command != "ERROR" || got.Get("message") != "the queue was removed from NATS" {
+		t.Errorf("got %s, want the ERROR that the queue was removed", got)
+	}
+}
+
+// TestLostStore has NATS come back without its store, or with an old one: what natstomp knew must not be made anew, nor
+// be taken for what it was (reliability goal Q10).
+func TestLostStore(t *testing.T) {
+	t.Parallel()
+	for name, why := range map[string]string{"empty": "NATS has no such stream", "old": "it ends at sequence 1, but 2 was confirmed"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := single(t, "")
+			srv := testserver.Start(t, "--nats-url", n.url())
+			c := connect(t, srv)
+			store, old := filepath.Join(n.dir, "store"), filepath.Join(n.dir, "old")
+			ask(t, c, send("/queue/lost", "1"))
+			if name == "old" {
+				n.stop()
+				if err := os.CopyFS(old, os.DirFS(store)); err != nil {
+					t.Fatal(err)
+				}
+				n.start(t)
+			}
+			ask(t, c, send("/queue/lost", "2"))
+			n.stop()
+			if err := os.RemoveAll(store); err != nil {
+				t.Fatal(err)
+			}
+			if name == "old" {
+				if err := os.Rename(old, store); err != nil {
+					t.Fatal(err)
+				}
+			}
+			n.start(t)
+			until(t, func() error {
+				text, err := srv.Readiness()
+				if err == nil && !strings.Contains(text, "stream "+queueStream("lost")+" is gone ("+why) {
+					err = fmt.Errorf("readiness: %q, want that the stream is gone (%s)", text, why)
+				}
+				return err
+			})
+			if err := c.Send(send("/queue/lost", "3", "receipt", "r")); err != nil {
+				t.Fatal(err)
+			}
+			goneError(t, c)
+		})
+	}
+}

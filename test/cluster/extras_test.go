@@ -1,0 +1,110 @@
+package cluster_test
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natstomp/natstomp/test/stompclient"
+	"github.com/natstomp/natstomp/test/testserver"
+)
+
+// TestClusterExtras uses on a cluster of three what a queue can do beyond keeping messages, while servers are killed.
+func TestClusterExtras(t *testing.T) {
+	t.Parallel()
+	nodes := natsCluster(t)
+	a, b := testserver.Start(t, "--nats-url", urls(nodes)), testserver.Start(t, "--nats-url", urls(nodes))
+	_, js := native(t, urls(nodes))
+	deleteWhileSending(t, a, b, js)
+	delayOverAKill(t, a, b, js, nodes)
+	for _, srv := range []*testserver.Server{a, b} {
+		if text, err := srv.Readiness(); text != "ok" {
+			t.Errorf("readiness: got %q (%v), want ok", text, err)
+		}
+	}
+}
+
+// deleteWhileSending has the only consumer of an auto-delete queue come and go at one natstomp, so that the queue is
+// deleted, while another one sends: nothing that is receipted may be lost.
+func deleteWhileSending(t *testing.T, a, b *testserver.Server, js jetstream.JetStream) {
+	t.Helper()
+	const rounds, batch = 25, 4
+	pub := connect(t, b)
+	seen := map[string]bool{}
+	deleted := 0
+	for i := range rounds {
+		c := connect(t, a)
+		ask(t, c, subscribe("s", "/queue/session", "auto-delete", "true"))
+		for len(seen) < i*batch {
+			f := read(t, c)
+			if seen[string(f.Body)] {
+				t.Fatalf("%s came twice", f)
+			}
+			seen[string(f.Body)] = true
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		// Before, during and after the deletion.
+		pause := time.NewTimer(time.Duration(i*7919%600) * time.Millisecond)
+		<-pause.C
+		if _, err := js.Stream(t.Context(), queueStream("session")); errors.Is(err, jetstream.ErrStreamNotFound) {
+			deleted++
+		}
+		for k := range batch {
+			ask(t, pub, send("/queue/session", fmt.Sprintf("%d-%d", i, k)))
+		}
+	}
+	t.Logf("deleted before %d of %d rounds", deleted, rounds)
+	if deleted == 0 || deleted == rounds {
+		t.Error("the SENDs did not meet the deletion")
+	}
+}
+
+// delayOverAKill kills the server that leads the stream of delayed messages while they wait: each comes once, and none
+// early.
+func delayOverAKill(t *testing.T, a, b *testserver.Server, js jetstream.JetStream, nodes []*natsServer) {
+	t.Helper()
+	const messages, delay = 50, 2 * time.Second
+	pub, sub := connect(t, a), connect(t, b)
+	for i := range messages {
+		ask(t, pub, send("/queue/late", strconv.Itoa(i), "x-delay", strconv.FormatInt(delay.Milliseconds(), 10)))
+	}
+	due := time.Now().Add(delay)
+	n := leader(t, js, nodes, "natstomp_delay")
+	n.kill()
+	if err := sub.Send(subscribe("s", "/queue/late", "ack", "client-individual")); err != nil {
+		t.Fatal(err)
+	}
+	places := map[string]string{}
+	for len(places) < messages {
+		f := read(t, sub)
+		if early := time.Until(due); string(f.Body) == strconv.Itoa(messages-1) && early > 0 {
+			t.Errorf("the last message came %v early", early)
+		}
+		if place, again := places[string(f.Body)]; again && place != f.Get("x-seq") {
+			t.Errorf("%s is stored twice: as %s too", f, place)
+		}
+		places[string(f.Body)] = f.Get("x-seq")
+		if err := sub.Send(stompclient.New("ACK", "id", f.Get("ack"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("all came %v after the delay", time.Since(due).Round(time.Millisecond))
+	n.start(t)
+	s, err := js.Stream(t.Context(), queueStream("late"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() error {
+		info, err := s.Info(t.Context())
+		if err == nil && info.State.Msgs > 0 {
+			err = fmt.Errorf("%d messages are left", info.State.Msgs)
+		}
+		return err
+	})
+}

@@ -91,3 +91,22 @@ func (u *unseen) settled(d *Delivery) {
 	delete(u.of, delivered{d.of.id(), d.Sequence})
 	u.mu.Unlock()
 }
+
+// delivery is what settles a message.
+func (s *QueueSubscription) delivery(m *nats.Msg, meta *nats.MsgMetadata) Delivery {
+	d := Delivery{
+		Reply: m.Reply, Sequence: meta.Sequence.Stream, Count: meta.NumDelivered, Size: len(m.Data),
+		of: s.d, total: meta.NumDelivered,
+	}
+	if d.total > 1 {
+		_ = s.b.queues.presence.caughtUp() // What is not heard counts as delivered.
+		d.Count -= s.b.unseen.before(&d)
+	}
+	return d
+}
+
+// refuse keeps a message that nobody has seen, to be given back.
+func (s *QueueSubscription) refuse(d Delivery) {
+	d.Unseen = true
+	s.refused = append(s.refused, d)
+}

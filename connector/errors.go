@@ -129,7 +129,7 @@ func clientError(err error) (e *ClientError, ok bool) {
 		return refuse("NATS refused it (JetStream error %d)", code), false
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return refuse("NATS did not answer in time, try again later"), false
+		return refuse("NATS is not available, try again later"), true
 	}
 	return refuse("internal error"), false
 }

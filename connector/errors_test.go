@@ -21,7 +21,7 @@ func TestErrorText(t *testing.T) {
 		known bool
 	}{
 		{fmt.Errorf("creating stream Q_x: %w", full), "NATS refused it (JetStream error 10047)", false},
-		{fmt.Errorf("creating stream Q_x: %w", context.DeadlineExceeded), "NATS did not answer in time, try again later", false},
+		{fmt.Errorf("creating stream Q_x: %w", context.DeadlineExceeded), "NATS is not available, try again later", true},
 		{fmt.Errorf("storing in Q_x: %w", bridge.ErrQueueFull), "queue full", true},
 		{errors.New("open /var/lib: no such file"), "internal error", false},
 	} {

@@ -128,9 +128,6 @@ func clientError(err error) (e *ClientError, ok bool) {
 	if code := bridge.Refusal(err); code != 0 {
 		return refuse("NATS refused it (JetStream error %d)", code), false
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return refuse("NATS is not available, try again later"), true
-	}
 	return refuse("internal error"), false
 }
 

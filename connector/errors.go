@@ -1,7 +1,6 @@
 package connector
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"

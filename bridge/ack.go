@@ -25,15 +25,26 @@ type Delivery struct {
 	Count uint64
 	// Size is its octets, for the limits.
 	Size int
+	// Unseen says that no client can have seen this delivery, so that it does not count once it is given back.
+	Unseen bool
+
+	of    *durable // whose it is
+	total uint64   // JetStream's count, which has deliveries that nobody saw
 }
 
 // Ack settles a delivery without waiting for the server; while NATS is away the ack is kept for when it is back. After
 // an error the message will come again.
-func (b *Bridge) Ack(d Delivery) error { return b.words.say(d.Reply, ackWord) }
+func (b *Bridge) Ack(d Delivery) error {
+	b.unseen.settled(&d)
+	return b.words.say(d.Reply, ackWord)
+}
 
 // ConfirmAck settles deliveries and calls done once JetStream has confirmed all of them, or with the first fault. done
 // must not block.
 func (b *Bridge) ConfirmAck(ds []Delivery, done func(error)) {
+	for i := range ds {
+		b.unseen.settled(&ds[i])
+	}
 	b.confirm(ds, func(Delivery) []byte { return ackWord }, done)
 }
 
@@ -62,6 +73,11 @@ func (b *Bridge) GiveBack(ds []Delivery) error {
 		return nil
 	}
 	sortDeliveries(ds)
+	for i := range ds {
+		if ds[i].Unseen {
+			b.stray(&ds[i])
+		}
+	}
 	last := len(ds) - 1
 	delay, limit := b.returnDelay(), b.cfg.PublishTimeout
 	if b.cfg.External != nil {

@@ -139,6 +139,7 @@ func (bs *bindings) durable(to *router.Binding) (*durable, error) {
 		ackWait: cfg.AckWait,
 		lost:    ErrNotThere,
 	}
+	d.made(c)
 	for _, wait := range cfg.BackOff {
 		d.ackWait = min(d.ackWait, wait)
 	}

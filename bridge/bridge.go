@@ -75,11 +75,13 @@ type Bridge struct {
 	bound   *bindings
 	delays  *delays
 	batches batchID
+	unseen  unseen
 	closing atomic.Bool   // the server ends with us
 	large   chan struct{} // one token for each pull without bound in octets
 	ids     batchID       // of stored messages
 	pulls   atomic.Uint64
-	expired atomic.Uint64 // SENDs whose message had expired
+	expired atomic.Uint64 // messages that had expired before they were stored in their queue
+	deleted atomic.Uint64 // queues that this node deleted
 	api     string        // prefix of the subjects of the JetStream API
 	care    *care
 	places  places

@@ -42,7 +42,7 @@ func (l *looker) Lost(err error) { l.lost <- err }
 
 func (l *looker) more(octets int) {
 	l.mu.Lock()
-	l.room = octets
+	l.room += octets
 	l.mu.Unlock()
 }
 
@@ -144,12 +144,12 @@ func TestBrowseWaitsForRoom(t *testing.T) {
 	b := g.browse("/queue/room", l)
 	defer b.Stop(nil)
 	for seen := 0; seen < messages; {
-		l.next(t)
+		taken := l.next(t)
 		seen++
 		if n := len(l.got); n > 3 {
 			t.Fatalf("%d messages at once into room for 25,000 octets", n)
 		}
-		l.more(25_000)
+		l.more(len(taken))
 		b.Wake()
 	}
 	if tail := l.next(t); !strings.Contains(tail, "browser:end\n") {

@@ -253,6 +253,7 @@ func (qs *queues) closeQueue(ctx context.Context, q *queue) error {
 	if err == nil {
 		if err = qs.remove(ctx, info, began); err == nil {
 			qs.forget(q)
+			qs.b.deleted.Add(1)
 			qs.b.log.Info("queue deleted", "stream", q.stream)
 			return qs.presence.announce(wordGone, q)
 		}
@@ -360,6 +361,9 @@ func (qs *queues) reopen(q *queue, config jetstream.StreamConfig) error {
 		qs.b.pause(lookInterval)
 	}
 }
+
+// DeletedQueues is how many queues this node has deleted since they were idle, or their last subscription had gone.
+func (b *Bridge) DeletedQueues() uint64 { return b.deleted.Load() }
 
 // giveBack gives a subject back that another node took away and left so.
 func (qs *queues) giveBack(ctx context.Context, q *queue, have jetstream.StreamConfig) error {

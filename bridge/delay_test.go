@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natstomp/natstomp/bridge"
+	"github.com/natstomp/natstomp/router"
 )
 
 // left is how many messages a stream holds; 0 also if there is none.
@@ -218,5 +219,39 @@ func TestDedupIsScoped(t *testing.T) {
 		if !errors.Is(err, tt.want) {
 			t.Errorf("SEND %d: got %v, want %v", i, err, tt.want)
 		}
+	}
+}
+
+// TestDelayedMessagesMoveAsFarAsThereIsRoom: they are due together, and the queue takes a few of them at a time.
+func TestDelayedMessagesMoveAsFarAsThereIsRoom(t *testing.T) {
+	const messages, octets, room = 20, 1_000, 10_000
+	g := newRig(t, func(cfg *bridge.Config) { cfg.Queues.Settings = size(room) })
+	var sends []bridge.Send // Due at one time, so that they are moved together.
+	for i := range messages {
+		body := fmt.Sprint(i, " ", strings.Repeat("x", octets))
+		sends = append(sends, g.message("/queue/narrow", body, bridge.SendOptions{Delay: 100 * time.Millisecond}))
+	}
+	done := make(chan error, 1)
+	g.SendBatch(sends, func(err error) { done <- err })
+	if err := outcome(t, "SendBatch", done); err != nil {
+		t.Fatal(err)
+	}
+	stream := bridge.QueueStream(g.route("/queue/narrow", router.Send).Channel)
+	until(t, "the queue is as full as it can be", func() bool { return g.left(stream) >= room/octets*7/10 })
+	c := newConsumer(messages)
+	s := g.subscribe("/queue/narrow", c)
+	defer func() {
+		c.close()
+		s.Stop(c.takeHeld)
+	}()
+	seen := make(map[string]bool)
+	for range messages {
+		_, body := c.next(t)
+		number, _, _ := strings.Cut(body, " ")
+		if seen[number] {
+			t.Errorf("message %s came twice", number)
+		}
+		seen[number] = true
+		g.settleOldest(c)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -38,6 +39,7 @@ const (
 // durable is a consumer that subscriptions share, natives' too.
 type durable struct {
 	consumer
+	born    atomic.Int64 // when it was made, in ns since the epoch
 	place   *place
 	policy  Policy                      // how the subscriptions share it
 	least   uint64                      // nothing before is delivered
@@ -47,6 +49,11 @@ type durable struct {
 	remake  func(context.Context) error // makes the consumer again that somebody deleted; nil: its loss is final
 	sizes   sizes
 }
+
+func (d *durable) id() consumerID { return consumerID{d.stream, d.name, d.born.Load()} }
+
+// made notes which consumer of its name it is.
+func (d *durable) made(c jetstream.Consumer) { d.born.Store(c.CachedInfo().Created.UnixNano()) }
 
 // gone is what a subscription is told when the consumer does not exist any more.
 func (d *durable) gone() error {
@@ -123,6 +130,7 @@ func (b *Bridge) attach(route router.Route, id DurableID, start *Start) (*durabl
 		return nil, fmt.Errorf("attaching to %s of %s: %w", d.name, p.stream, err)
 	}
 	cfg := c.CachedInfo().Config
+	d.made(c)
 	d.least = cfg.OptStartSeq
 	if cfg.OptStartTime != nil {
 		d.since = *cfg.OptStartTime

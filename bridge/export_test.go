@@ -1,6 +1,10 @@
 package bridge
 
-import "time"
+import (
+	"time"
+
+	"github.com/natstomp/natstomp/connector/frame"
+)
 
 // OpenRequests is how many requests wait, in the map and in the queue of deadlines.
 func (b *Bridge) OpenRequests() (inMap, inQueue int) {
@@ -16,3 +20,21 @@ func (b *Bridge) SealedAt(subject string, then time.Time) string {
 
 // Inbox is where replies to requests go, up to the token.
 func (b *Bridge) Inbox() string { return b.requests.prefix }
+
+// SubscribeConsumer pulls from any consumer in the way of a subscription on a queue.
+func (b *Bridge) SubscribeConsumer(stream, name string, room int, r QueueReceiver) (*QueueSubscription, error) {
+	view := View{Version: frame.V12, Destination: "/queue/x"}
+	hold := Hold{Check: time.Second, Delay: func(Delivery) time.Duration { return 0 }}
+	d := &durable{consumer: consumer{stream: stream, name: name}, place: newPlace(b, stream), ackWait: ackWait}
+	return b.share(&QueueSubscription{d: d, view: view, receiver: r, hold: hold}, room)
+}
+
+// FlushControl returns when the server has handled what was sent to consumers.
+func (b *Bridge) FlushControl() { _ = b.control.wait(leaveTimeout) }
+
+// Strays is how many messages are remembered because of deliveries that nobody saw.
+func (b *Bridge) Strays() int {
+	b.unseen.mu.Lock()
+	defer b.unseen.mu.Unlock()
+	return len(b.unseen.of)
+}

@@ -59,6 +59,7 @@ func TestLargeMessageBehindSmallOnesComesWithoutABusyLoop(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		g.untilPending(queue, uint64(small)+2) // Until JetStream knows that they are there they come one by one.
 		pulls := g.countPulls()
 		c := newConsumer(200)
 		s := g.subscribe(queue, c)
@@ -77,6 +78,87 @@ func TestLargeMessageBehindSmallOnesComesWithoutABusyLoop(t *testing.T) {
 		}
 		c.close()
 		s.Stop(c.takeHeld)
+	}
+}
+
+// untilPending waits until JetStream counts so many messages for the consumers of a queue. It does so some time after
+// the PubAck.
+func (g *rig) untilPending(queue string, messages uint64) {
+	g.t.Helper()
+	stream := bridge.QueueStream(g.route(queue, router.Send).Channel)
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		c, err := g.js.Consumer(g.t.Context(), stream, "stomp")
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		got := c.CachedInfo().NumPending
+		if got == messages {
+			return
+		}
+		if time.Now().After(deadline) {
+			g.t.Fatalf("JetStream counts %d messages pending, want %d", got, messages)
+		}
+	}
+}
+
+// TestLargeMessageThatTheServerDoesNotCountYet: JetStream tells a pull that does not wait that there is nothing as long
+// as its count of what is there lags, and every other pull that what is there is too large.
+func TestLargeMessageThatTheServerDoesNotCountYet(t *testing.T) {
+	const stream, most = "LAG", 4
+	g := newRig(t, nil)
+	large := strings.Repeat("x", 3*pullOctets/2)
+	if err := g.send("/queue/lag", large); err != nil {
+		t.Fatal(err)
+	}
+	pulls, delivered := make(chan string, 1000), false
+	_, err := g.nc.Subscribe("$JS.API.CONSUMER.MSG.NEXT."+stream+".c", func(m *nats.Msg) {
+		request := string(m.Data)
+		select {
+		case pulls <- request:
+		default:
+			return // It loops.
+		}
+		answer := nats.NewMsg(m.Reply)
+		switch {
+		case strings.Contains(request, `"no_wait"`):
+			answer.Header.Set("Status", "404")
+			answer.Header.Set("Description", "No Messages")
+		case strings.Contains(request, `"max_bytes"`) && delivered:
+			return // It waits.
+		case strings.Contains(request, `"max_bytes"`):
+			answer.Header.Set("Status", "409")
+			answer.Header.Set("Description", "Message Size Exceeds MaxBytes")
+			answer.Header.Set("Nats-Pending-Messages", "1")
+			answer.Header.Set("Nats-Pending-Bytes", fmt.Sprint(pullOctets))
+		default:
+			delivered = true
+			// The queue itself answers.
+			answer = &nats.Msg{Subject: "$JS.API.CONSUMER.MSG.NEXT." + bridge.QueueStream("lag") + ".stomp", Reply: m.Reply, Data: m.Data}
+		}
+		if err := g.nc.PublishMsg(answer); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	c := newConsumer(10)
+	s, err := g.SubscribeConsumer(stream, "c", 10, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		c.close()
+		s.Stop(c.takeHeld)
+	}()
+	if _, got := c.next(t); got != large {
+		t.Errorf("got %.20q of %d octets, want %d octets", got, len(got), len(large))
+	}
+	if got := len(pulls); got > most {
+		t.Errorf("%d pull requests, want at most %d", got, most)
 	}
 }
 

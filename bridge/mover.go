@@ -26,6 +26,8 @@ const (
 	// moverRetry and moverRetryMax bound the pause before a message that could not be moved is tried again.
 	moverRetry    = time.Second
 	moverRetryMax = 30 * time.Second
+	// fullRetryMax bounds it where the queue is full: somebody is at work on that.
+	fullRetryMax = 5 * time.Second
 	// onceTTL is how long a marker is kept that could not be removed, in seconds: a week.
 	onceTTL = "604800"
 )
@@ -139,12 +141,17 @@ func (d *delays) moveTo(due []jetstream.Msg) {
 // moveRun moves messages together if that goes, else one by one.
 func (d *delays) moveRun(run []jetstream.Msg, now time.Time) {
 	err := d.store(run, now)
-	if len(run) == 1 || !settled(err) {
+	if len(run) == 1 || !settled(err) && !errors.Is(err, ErrQueueFull) {
 		d.settle(run, err)
 		return
 	}
 	for i := range run {
-		d.settle(run[i:i+1], d.store(run[i:i+1], now))
+		err := d.store(run[i:i+1], now)
+		if errors.Is(err, ErrQueueFull) {
+			d.settle(run[i:], err)
+			return
+		}
+		d.settle(run[i:i+1], err)
 	}
 }
 
@@ -153,7 +160,7 @@ func settled(err error) bool { return refused(err, codeWrongLast, codeDuplicateI
 
 // settle takes messages that are in their queue off the stream; others come again.
 func (d *delays) settle(msgs []jetstream.Msg, err error) {
-	for _, m := range msgs {
+	for i, m := range msgs {
 		if err == nil || settled(err) {
 			d.done(m)
 			continue
@@ -161,8 +168,14 @@ func (d *delays) settle(msgs []jetstream.Msg, err error) {
 		if errors.Is(err, ErrStopped) {
 			return // It comes again to the next mover.
 		}
-		d.b.log.Warn("delayed message not moved yet", "subject", m.Subject(), "err", err)
-		d.after(m, m.NakWithDelay(moverPause(m)))
+		if i == 0 {
+			d.b.log.Warn("delayed messages not moved yet", "subject", m.Subject(), "messages", len(msgs), "err", err)
+		}
+		pause := moverPause(m)
+		if errors.Is(err, ErrQueueFull) {
+			pause = min(pause, fullRetryMax)
+		}
+		d.after(m, m.NakWithDelay(pause))
 	}
 }
 

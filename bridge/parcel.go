@@ -42,6 +42,11 @@ type parcel struct {
 
 // dispatch publishes a parcel. Its end comes through outcome.
 func (b *Bridge) dispatch(to *place, p *parcel) {
+	if err := p.fits(); err != nil {
+		to.window.leave(len(p.msgs), p.size)
+		p.done(fmt.Errorf("storing in %s: %w", to.stream, err))
+		return
+	}
 	if len(p.msgs) > 1 {
 		to.batches <- struct{}{}
 	}

@@ -21,6 +21,7 @@ const (
 	wordClosing = "closing"
 	wordGone    = "gone"
 	wordOpen    = "open"
+	wordUnseen  = "unseen" // about a delivery, see unseen
 	// nodeHeader names the node that says something.
 	nodeHeader = "Natstomp-Node"
 	// presenceTimeout bounds one question.
@@ -62,8 +63,13 @@ func (p *presence) start(gone func(stream string)) error {
 	}
 	p.subs = append(p.subs, sub)
 	sub, err = p.b.cfg.Control.Subscribe(queueRoot+"*", func(m *nats.Msg) {
-		if node := m.Header.Get(nodeHeader); node != p.node {
-			p.hear(strings.TrimPrefix(m.Subject, queueRoot), string(m.Data), node, gone)
+		node := m.Header.Get(nodeHeader)
+		switch word := strings.TrimPrefix(m.Subject, queueRoot); {
+		case node == p.node:
+		case word == wordUnseen:
+			p.b.unseen.hear(m.Data)
+		default:
+			p.hear(word, string(m.Data), node, gone)
 		}
 		p.heard.Add(1)
 	})
@@ -94,6 +100,11 @@ func (p *presence) catchUp() error {
 	if err := p.b.control.wait(leaveTimeout); err != nil {
 		return err
 	}
+	return p.caughtUp()
+}
+
+// caughtUp returns when everything is heard that has come from the server.
+func (p *presence) caughtUp() error {
 	for {
 		waiting, _, err := p.words.Pending()
 		if err != nil {
@@ -106,7 +117,7 @@ func (p *presence) catchUp() error {
 		if waiting == 0 && p.heard.Load() >= handed {
 			return nil
 		}
-		p.b.pause(time.Millisecond)
+		p.b.pause(100 * time.Microsecond)
 	}
 }
 

@@ -48,21 +48,6 @@ func Size(headers []frame.Header, body []byte) int {
 	return size
 }
 
-// storeRoom is what natstomp itself adds to the headers of a stored message.
-const storeRoom = 2 << 10
-
-// Fits returns ErrTooLarge for a message that NATS would refuse by its size.
-func (b *Bridge) Fits(s Send) error {
-	size := len(s.Body) + storeRoom
-	for name, values := range toNATS(s.Headers) {
-		size += len(name) + len(values[0]) + len(": \r\n")
-	}
-	if int64(size) > b.cfg.Data.MaxPayload() {
-		return ErrTooLarge
-	}
-	return nil
-}
-
 // SendQueue stores one message in its queue, or in the stream of a stored topic, which is made at first use. done is
 // called once, with nil after the PubAck, with ErrDuplicate if the message was stored before, or with the fault; it must
 // not block. SendQueue itself blocks while the stream is made and while more than the window waits for PubAcks. Headers
@@ -131,7 +116,7 @@ func (b *Bridge) live(sends []Send, now time.Time) (live []Send, delayed bool) {
 	return live, delayed
 }
 
-// Expired is how many messages had expired when they were sent.
+// Expired is how many messages had expired when they were sent, or when their delay was over.
 func (b *Bridge) Expired() uint64 { return b.expired.Load() }
 
 func (b *Bridge) sendNow(sends []Send, now time.Time, done func(error)) {

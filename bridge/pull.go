@@ -95,7 +95,7 @@ func (b *Bridge) SubscribeQueue(route router.Route, view View, room int, hold Ho
 // share starts to pull from the durable of a subscription.
 func (b *Bridge) share(s *QueueSubscription, room int) (*QueueSubscription, error) {
 	s.puller = newPuller(s.d.place, s.d.consumer, room, markedCredit{s.d.place, s.receiver})
-	s.policy, s.sizes = s.appendGroup, &s.d.sizes
+	s.policy, s.sizes, s.eager = s.appendGroup, &s.d.sizes, s.d.policy == Prioritized
 	s.hold.Check = min(s.hold.Check, s.d.ackWait/3)
 	err := s.listen()
 	if err == nil {
@@ -140,10 +140,15 @@ func (s *QueueSubscription) Stop(held func() []Delivery) {
 		back = s.feed(back)
 		s.b.launch(s.linger)
 	}
+	resume := func() {}
+	if len(back) > 0 {
+		resume = s.pausePinned()
+	}
 	if err := s.b.GiveBack(back); err != nil {
 		s.b.log.Warn("returning messages failed; they come back after the ack wait", "stream", s.from.stream, "err", err)
 	}
 	s.unpin()
+	resume()
 	s.part()
 }
 
@@ -344,9 +349,10 @@ func (s *QueueSubscription) linger() {
 		case <-s.b.stop:
 			return
 		}
-	}
-	if err := s.b.GiveBack(s.refused); err != nil {
-		s.b.log.Warn("returning a message failed; it comes back after the ack wait", "stream", s.from.stream, "err", err)
+		if err := s.b.GiveBack(s.refused); err != nil {
+			s.b.log.Warn("returning a message failed; it comes back after the ack wait", "stream", s.from.stream, "err", err)
+		}
+		s.refused = nil
 	}
 }
 
@@ -400,12 +406,12 @@ func (s *QueueSubscription) fetch(messages int) error {
 	for range messages {
 		select {
 		case m := <-got:
-			d, ok := delivery(m)
-			if !ok {
+			meta, err := m.Metadata()
+			if err != nil {
 				return nil // No more there.
 			}
 			s.sizes.delivered(m.Size())
-			s.refused = append(s.refused, d)
+			s.refuse(s.delivery(m, meta))
 		case <-limit.C:
 			return ErrTimeout
 		}
@@ -430,7 +436,7 @@ func (s *QueueSubscription) receive(m *nats.Msg) {
 	if pin := lastOf(m.Header, pinHeader); pin != "" && s.d.policy == Exclusive {
 		s.pin = pin
 	}
-	d := Delivery{Reply: m.Reply, Sequence: meta.Sequence.Stream, Count: meta.NumDelivered, Size: len(m.Data)}
+	d := s.delivery(m, meta)
 	destination, ok := s.view.destination(s.b.cfg.Router, m.Subject)
 	if !ok || s.d.early(meta.Sequence.Stream, meta.Timestamp) {
 		// It is never shown, so nobody could settle it.
@@ -440,14 +446,14 @@ func (s *QueueSubscription) receive(m *nats.Msg) {
 		return
 	}
 	x := extras{
-		redelivered: meta.NumDelivered > 1 || meta.Sequence.Stream <= s.place.mark.sequence(),
-		count:       meta.NumDelivered,
+		redelivered: d.Count > 1 || meta.Sequence.Stream <= s.place.mark.sequence(),
+		count:       d.Count,
 		seq:         meta.Sequence.Stream,
 		timestamp:   meta.Timestamp.UnixMilli(),
 	}
 	s.scratch = appendTail(s.scratch[:0], s.view.Version, destination, m, &x)
 	if !s.receiver.DeliverQueue(s.scratch, d) {
-		s.refused = append(s.refused, d)
+		s.refuse(d)
 	}
 	if cap(s.scratch) > sharedTail {
 		s.scratch = nil
@@ -473,13 +479,4 @@ func (s *QueueSubscription) tick(now time.Time) {
 			return // See above.
 		}
 	}
-}
-
-// delivery reads what settles a message; false for a status.
-func delivery(m *nats.Msg) (Delivery, bool) {
-	meta, err := m.Metadata()
-	if err != nil {
-		return Delivery{}, false
-	}
-	return Delivery{Reply: m.Reply, Sequence: meta.Sequence.Stream, Count: meta.NumDelivered, Size: len(m.Data)}, true
 }

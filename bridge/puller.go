@@ -20,6 +20,9 @@ const (
 	pullBytes = 1 << 20
 	// pullRetry is the pause after a refused pull.
 	pullRetry = 500 * time.Millisecond
+	// largeWait is how long a pull waits for a message that was said to be too large. One that does not wait may hear
+	// that there is nothing, since the server's count of what there is lags, and would then be asked for in a loop.
+	largeWait = 20 * time.Millisecond
 	// maxLarge is how many pulls without bound in octets are open on this node.
 	maxLarge = 4
 	// largeRetry is the pause where those are all taken.
@@ -68,9 +71,10 @@ type puller struct {
 	octets      int  // octets asked for that have not come
 	tooLarge    bool // a message waits that is larger than a pull may bring
 	large       bool // a pull without bound in octets is open; it holds a token
-	waiting     bool // the open pull waits for one message; only where messages are returned
+	waiting     bool // the open pull waits, for one message unless eager; only where messages are returned
+	eager       bool // there is a pull open whenever there is credit: what comes in between goes to others
 	more        bool // there may be more messages; only where messages are returned
-	none        bool // the last such pull found nothing
+	none        bool // the last pull without bound in octets found nothing
 	paused      bool // there is no consumer to ask
 	heard       time.Time
 	retryAt     time.Time
@@ -189,9 +193,10 @@ func (p *puller) next() string {
 
 // pull asks for as much as the receiver has credit for, when little is on the way. Where messages are returned only one
 // pull is open at a time, so that it can be ended without a message that is on its way to nobody: while there may be
-// more messages it takes what is there, and ends by itself; else it waits for one.
+// more messages it takes what is there, and ends by itself; else it waits for one. An eager one asks for all at once
+// instead, before the last pull has ended.
 func (p *puller) pull() {
-	if p.sizes != nil && p.outstanding > 0 {
+	if p.sizes != nil && p.outstanding > 0 && !p.eager {
 		return
 	}
 	if p.outstanding == 0 && p.octets > 0 {
@@ -211,7 +216,7 @@ func (p *puller) pull() {
 	largest := p.sizes.largest()
 	alone := p.tooLarge || largest > octets && !p.none
 	request := append(make([]byte, 0, 96), `{"batch":`...)
-	p.waiting = false
+	waiting := false
 	switch {
 	case alone && p.outstanding == 0:
 		// One message larger than the budget comes alone, and so do few on the whole node.
@@ -224,8 +229,10 @@ func (p *puller) pull() {
 		p.large, messages, octets = true, 1, p.from.maxBytes
 	case octets <= 0 || alone:
 		return
+	case p.eager:
+		waiting, messages = true, min(messages, max(octets/max(largest, 1), 1))
 	case p.sizes != nil && (!p.more || largest == 0):
-		p.waiting, messages = true, 1
+		waiting, messages = true, 1
 	case largest > 0:
 		messages = min(messages, max(octets/largest, 1))
 	}
@@ -236,11 +243,15 @@ func (p *puller) pull() {
 	if p.policy != nil {
 		request = p.policy(request)
 	}
-	if p.large || p.sizes != nil && !p.waiting {
-		request = append(request, `,"no_wait":true}`...)
-	} else {
+	switch {
+	case p.large && p.tooLarge:
+		request = p.appendExpires(request, largeWait)
+	case p.large, p.sizes != nil && !waiting:
+		request = append(request, `,"no_wait":true`...)
+	default:
 		request = p.appendTimes(request)
 	}
+	request = append(request, '}')
 	if err := p.b.cfg.Control.PublishRequest(p.next(), p.inbox, request); err != nil {
 		p.settleLarge()
 		p.retryAt = time.Now().Add(pullRetry)
@@ -249,20 +260,27 @@ func (p *puller) pull() {
 	p.b.pulls.Add(1)
 	p.outstanding += messages
 	p.octets += octets
-	p.tooLarge = false
+	p.tooLarge, p.waiting = false, waiting
 	p.heard = time.Now()
 }
 
-// appendTimes ends the request with how long it may wait and how often the server says that it lives, which JetStream
-// bounds to half of that.
+// appendTimes adds how long a request may wait and how often the server says that it lives, which JetStream bounds to
+// half of that.
 func (p *puller) appendTimes(request []byte) []byte {
-	expires, beat := pullExpires, p.beat
-	if most := p.from.maxExpires; most > 0 && most < expires {
-		expires, beat = most, min(beat, most/2)
+	beat := p.beat
+	if most := p.from.maxExpires; most > 0 && most < pullExpires {
+		beat = min(beat, most/2)
 	}
-	request = strconv.AppendInt(append(request, `,"expires":`...), int64(expires), 10)
-	request = strconv.AppendInt(append(request, `,"idle_heartbeat":`...), int64(beat), 10)
-	return append(request, '}')
+	request = p.appendExpires(request, pullExpires)
+	return strconv.AppendInt(append(request, `,"idle_heartbeat":`...), int64(beat), 10)
+}
+
+// appendExpires adds how long a request may wait, as far as the consumer allows it.
+func (p *puller) appendExpires(request []byte, expires time.Duration) []byte {
+	if most := p.from.maxExpires; most > 0 {
+		expires = min(expires, most)
+	}
+	return strconv.AppendInt(append(request, `,"expires":`...), int64(expires), 10)
 }
 
 // arrived counts a message that was asked for, by a pull that was not given up.
@@ -279,12 +297,14 @@ func (p *puller) arrived(m *nats.Msg) {
 // unserved is what an ended pull has left. One that does not wait ends without saying so, and was open alone.
 func (p *puller) unserved(m *nats.Msg, code string) (messages, octets int) {
 	messages, err := strconv.Atoi(m.Header.Get("Nats-Pending-Messages"))
-	if err == nil {
-		octets, _ = strconv.Atoi(m.Header.Get("Nats-Pending-Bytes")) // 0 where there was no bound.
-		return messages, octets
+	if p.large || err != nil {
+		p.none = p.large && (code == "404" || code == "408")
 	}
-	p.none = p.large && (code == "404" || code == "408")
-	return p.outstanding, p.octets
+	if err != nil {
+		return p.outstanding, p.octets
+	}
+	octets, _ = strconv.Atoi(m.Header.Get("Nats-Pending-Bytes")) // 0 where there was no bound.
+	return messages, octets
 }
 
 // sizeSlack is what the same message may take more the next time: the numbers in its reply subject grow.

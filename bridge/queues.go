@@ -194,9 +194,11 @@ func (qs *queues) create(q, listed *queue) error {
 		if qs.b.cfg.External != nil {
 			return qs.settle(ctx, q)
 		}
-		if _, err := qs.b.cfg.JS.CreateOrUpdateConsumer(ctx, q.stream, qs.consumerConfig(q)); err != nil {
+		c, err := qs.b.cfg.JS.CreateOrUpdateConsumer(ctx, q.stream, qs.consumerConfig(q))
+		if err != nil {
 			return fmt.Errorf("creating the durable of %s: %w", q.stream, err)
 		}
+		q.durable.made(c)
 		qs.b.places.put(q.place)
 		return nil
 	})
@@ -333,9 +335,11 @@ func (qs *queues) revive(ctx context.Context, q *queue, have jetstream.StreamCon
 	if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return fmt.Errorf("removing the old durable of %s: %w", q.stream, err)
 	}
-	if _, err := qs.b.cfg.JS.CreateConsumer(ctx, q.stream, qs.consumerConfig(q)); err != nil {
+	c, err := qs.b.cfg.JS.CreateConsumer(ctx, q.stream, qs.consumerConfig(q))
+	if err != nil {
 		return fmt.Errorf("creating the durable of %s: %w", q.stream, err)
 	}
+	q.durable.made(c)
 	q.window.used = true
 	q.due = time.Now()
 	return nil

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"context"
 	"encoding/json"
 	"strconv"
 	"time"
@@ -13,6 +14,8 @@ const (
 	pinHeader = "Nats-Pin-Id"
 	// pinTTL is after what time an exclusive queue passes to another subscription when that which has it is silent.
 	pinTTL = ackWait
+	// pinPause bounds how long an exclusive queue delivers nothing while it passes on.
+	pinPause = 3 * time.Second
 	// topPriority is the largest priority of a subscription; JetStream counts the other way round.
 	topPriority = 9
 )
@@ -98,6 +101,26 @@ func (s *QueueSubscription) keepPin() {
 	request := append(s.appendGroup([]byte(`{"batch":1,"max_bytes":1,"no_wait":true`)), '}')
 	if err := s.b.cfg.Control.PublishRequest(s.next(), s.inbox+".pin", request); err != nil {
 		s.b.log.Debug("exclusive queue may pass on", "stream", s.from.stream, "err", err)
+	}
+}
+
+// pausePinned keeps an exclusive queue from delivering until resume is called, or for a moment if it is not: whoever
+// waits for a queue that is another's makes JetStream put what is given back behind the rest, one by one.
+func (s *QueueSubscription) pausePinned() (resume func()) {
+	if s.pin == "" {
+		return func() {}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
+	defer cancel()
+	if _, err := s.b.cfg.JS.PauseConsumer(ctx, s.from.stream, s.from.name, time.Now().Add(pinPause)); err != nil {
+		s.b.log.Debug("exclusive queue may pass on out of order", "stream", s.from.stream, "err", err)
+	}
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
+		defer cancel()
+		if _, err := s.b.cfg.JS.ResumeConsumer(ctx, s.from.stream, s.from.name); err != nil {
+			s.b.log.Debug("exclusive queue passes on later", "stream", s.from.stream, "err", err)
+		}
 	}
 }
 

@@ -96,9 +96,12 @@ func (qs *queues) prepare(ctx context.Context, q *queue, have jetstream.StreamCo
 	if want := qs.b.replicas(); have.Replicas < want {
 		qs.b.log.Warn("a queue has fewer replicas than new ones get", "stream", q.stream, "replicas", have.Replicas, "new", want)
 	}
-	_, err := qs.b.cfg.JS.CreateConsumer(ctx, q.stream, qs.consumerConfig(q))
+	c, err := qs.b.cfg.JS.CreateConsumer(ctx, q.stream, qs.consumerConfig(q))
 	if errors.Is(err, jetstream.ErrConsumerExists) {
-		err = qs.usable(ctx, q)
+		return qs.usable(ctx, q)
+	}
+	if err == nil {
+		q.durable.made(c)
 	}
 	return err
 }
@@ -128,6 +131,7 @@ func (qs *queues) usable(ctx context.Context, q *queue) error {
 	if err != nil {
 		return err
 	}
+	q.durable.made(c)
 	have, want := c.CachedInfo().Config, qs.consumerConfig(q)
 	if have.AckPolicy != jetstream.AckExplicitPolicy || have.FilterSubject != "" && have.FilterSubject != q.subject {
 		return fmt.Errorf("consumer %s exists and is none of natstomp: it wants explicit acks and the filter %s", durableName, q.subject)
@@ -150,7 +154,10 @@ func (qs *queues) remake(ctx context.Context, q *queue) error {
 	}
 	qs.b.log.Warn("the durable of a queue was deleted and is made anew", "stream", q.stream)
 	q.mark.set(info.State.LastSeq)
-	_, err = qs.b.cfg.JS.CreateOrUpdateConsumer(ctx, q.stream, qs.consumerConfig(q))
+	c, err := qs.b.cfg.JS.CreateOrUpdateConsumer(ctx, q.stream, qs.consumerConfig(q))
+	if err == nil {
+		q.durable.made(c)
+	}
 	return err
 }
 

@@ -118,6 +118,8 @@ func clientError(err error) (e *ClientError, ok bool) {
 		return refuse("not confirmed by NATS within nats.publish_timeout"), true
 	case errors.Is(err, bridge.ErrTooLarge):
 		return refuse("message with its headers is larger than NATS takes (max_payload)"), true
+	case errors.Is(err, bridge.ErrHeaders):
+		return refuse("headers too large: NATS stores at most 64 KiB of headers with a message, what natstomp adds included"), true
 	case errors.Is(err, bridge.ErrAddress):
 		return refuse("destination is no reply address: only the reply-to of a MESSAGE can be answered"), true
 	case errors.Is(err, bridge.ErrStopped):
@@ -125,10 +127,16 @@ func clientError(err error) (e *ClientError, ok bool) {
 	case errors.Is(err, broker.ErrNotReady), bridge.Away(err):
 		return refuse("NATS is not available, try again later"), true
 	}
+	if code := bridge.Refusal(err); code != 0 {
+		return refuse("NATS refused it (JetStream error %d)", code), false
+	}
 	return refuse("internal error"), false
 }
 
 func limitError(e *frame.LimitError) *ClientError {
+	if e.Bodiless != frame.Unknown {
+		return refuse("%s carries no body, and its NUL did not follow its headers within %d octets (limits.%s)", e.Bodiless, e.Max, e.Name)
+	}
 	got := ""
 	if e.Got > 0 {
 		got = fmt.Sprintf(" (got %d)", e.Got)

@@ -2,6 +2,12 @@ package connector
 
 import "net"
 
+// ErrorText is what a client is told of a fault, and whether it is more than the log's.
+func ErrorText(err error) (text string, known bool) {
+	e, known := clientError(err)
+	return e.Text, known
+}
+
 // Admit serves a client on a connection of the test's own, such as one without any buffer.
 func (s *Server) Admit(nc net.Conn) { s.admit(nc, "") }
 

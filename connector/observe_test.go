@@ -114,6 +114,14 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("got %s", scrape)
 	}
 
+	exchange(t, b, stompclient.New("SEND", "destination", "/queue/q", "expires", "1", "receipt", "3"), "RECEIPT")
+	want(t, s, `natstomp_expired_messages_total 1`, `natstomp_deleted_queues_total 0`)
+	exchange(t, b, stompclient.New("SUBSCRIBE", "id", "2", "destination", "/queue/gone", "auto-delete", "true", "receipt", "4"), "RECEIPT")
+	exchange(t, b, stompclient.New("UNSUBSCRIBE", "id", "2", "receipt", "5"), "RECEIPT")
+	until(t, "the queue is deleted", func() bool {
+		return strings.Contains(get(t, s, "/metrics", 200), "\nnatstomp_deleted_queues_total 1\n")
+	})
+
 	third := refused(t, s)
 	if _, err := third.Connect("1.2"); err == nil || !strings.Contains(err.Error(), "connection limit reached") {
 		t.Errorf("the third connection: got %v", err)

@@ -63,6 +63,7 @@ type outbox struct {
 	appended uint64     // octets ever accepted
 	taken    uint64     // octets ever handed to the writer
 	written  uint64     // octets ever written
+	cut      uint64     // octets that the writer had when the rest was dropped; 0: nothing was
 	closed   bool       // nothing more is accepted; the writer ends when all is written
 	fresh    sentFrames // what the next keep brings
 }
@@ -138,6 +139,9 @@ func (o *outbox) done(burst []chunk) []autoAck {
 // discard drops everything that the writer does not have yet and returns the deliveries that are thereby not written.
 func (o *outbox) discard() []autoAck {
 	o.chunks = nil
+	if o.cut == 0 {
+		o.cut = o.taken
+	}
 	o.appended = o.taken
 	n := 0
 	for n < len(o.autos) && o.autos[n].end <= o.taken {
@@ -145,8 +149,14 @@ func (o *outbox) discard() []autoAck {
 	}
 	lost := append([]autoAck(nil), o.autos[n:]...)
 	o.autos = o.autos[:n]
+	for i := range lost {
+		lost[i].d.Unseen = true
+	}
 	return lost
 }
+
+// dropped says whether a frame that ended so many octets after the start was dropped before any of it was written.
+func (o *outbox) dropped(end uint64) bool { return o.cut > 0 && end > o.cut }
 
 // abandon returns all deliveries that are not known to be written. The writer has ended.
 func (o *outbox) abandon() []autoAck {

@@ -51,10 +51,10 @@ func TestCommitWithAPartThatNATSCannotTakeDoesNothing(t *testing.T) {
 			c.send(topic, []byte("small"), "transaction", "t")
 			c.send(topic, make([]byte, 4<<20), append(odd, "transaction", "t")...)
 		}, "larger than NATS takes"},
-		{"too large for a queue", func(c *client) {
+		{"headers too large for a queue", func(c *client) {
 			c.send(topic, []byte("small"), "transaction", "t")
 			c.send(queue, make([]byte, 4<<20), append(odd, "transaction", "t")...)
-		}, "larger than NATS takes"},
+		}, "headers too large"},
 		{"a queue that is full", func(c *client) {
 			c.send(topic, []byte("small"), "transaction", "t")
 			c.send(queue, make([]byte, 4<<20), "transaction", "t")

@@ -136,7 +136,7 @@ func (s *Server) sample() metrics.Sample {
 	m.SettingsRefused = s.settingsFault() != nil
 	sums.into(&m)
 	if s.live.Load() {
-		m.Pulls = s.bridge.Pulls()
+		m.Pulls, m.Expired, m.DeletedQueues = s.bridge.Pulls(), s.bridge.Expired(), s.bridge.DeletedQueues()
 		stats := s.bridge.Stats()
 		m.OutageDrops, m.Retries, m.GoneStreams = stats.Drops, stats.Retries, stats.GoneStreams
 		m.DroppedReplies["late"], m.DroppedReplies["no_address"] = s.bridge.LateReplies(), s.bridge.Undeliverable()

@@ -19,6 +19,8 @@ var (
 		"AMQ_SCHEDULED_PERIOD": "a message is delivered once, repeat the SEND",
 		"AMQ_SCHEDULED_REPEAT": "a message is delivered once, repeat the SEND",
 		"AMQ_SCHEDULED_CRON":   "a message is delivered once, repeat the SEND",
+		"JMSXGroupID":          "use one queue for each group, or an exclusive queue (queues.settings)",
+		"_AMQ_GROUP_ID":        "use one queue for each group, or an exclusive queue (queues.settings)",
 	}
 	unsupportedOnBound = map[string]string{
 		"x-delay":             "the destination is bound to a stream (destinations.bindings), and natstomp delays messages of its own queues",

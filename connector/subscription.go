@@ -86,6 +86,7 @@ type pull interface {
 type pendingAck struct {
 	d     bridge.Delivery
 	since time.Time
+	end   uint64 // where its frame ends among all that the connection wrote
 }
 
 var (
@@ -272,7 +273,7 @@ func (s *subscription) acceptQueue(tail []byte, d bridge.Delivery) bool {
 	if s.mode == ackAuto {
 		c.out.autos = append(c.out.autos, autoAck{end: c.out.appended, sub: s, d: d})
 	} else {
-		s.pending[s.last] = &pendingAck{d: d, since: time.Now()}
+		s.pending[s.last] = &pendingAck{d: d, since: time.Now(), end: c.out.appended}
 	}
 	return true
 }
@@ -363,8 +364,10 @@ func (s *subscription) takeHeld() []bridge.Delivery {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	back := make([]bridge.Delivery, 0, len(s.pending))
-	for n := range s.pending {
-		back = append(back, s.drop(n))
+	for n, p := range s.pending {
+		d := s.drop(n)
+		d.Unseen = c.out.dropped(p.end)
+		back = append(back, d)
 	}
 	// What is lost of this subscription goes back in one order with the rest.
 	c.lost = slices.DeleteFunc(c.lost, func(a autoAck) bool {

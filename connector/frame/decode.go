@@ -89,7 +89,7 @@ func (d *Decoder) dropBody() error {
 		return err
 	}
 	if nul < 0 {
-		return &LimitError{Name: limitHeaderLine, Max: d.limits.HeaderLine}
+		return &LimitError{Name: limitHeaderLine, Max: d.limits.HeaderLine, Bodiless: d.command}
 	}
 	d.body.from, d.body.to, d.pos = d.pos, d.pos, nul+1
 	return nil

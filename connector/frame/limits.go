@@ -58,6 +58,9 @@ type LimitError struct {
 	Max int
 	// Got is what the frame has, in the same unit; 0 if it is not known.
 	Got int
+	// Bodiless is the command of a frame that carries no body, where the octets in question stand in the place of one;
+	// else Unknown.
+	Bodiless Command
 }
 
 // Error returns a text that is safe for a client and names the limit.
@@ -65,6 +68,9 @@ func (e *LimitError) Error() string {
 	unit := "octets"
 	if e.Name == limitHeaders {
 		unit = "headers"
+	}
+	if e.Bodiless != Unknown {
+		return fmt.Sprintf("limit %s exceeded: %s carries no body, at most %d %s before its NUL are dropped", e.Name, e.Bodiless, e.Max, unit)
 	}
 	if e.Got > 0 {
 		return fmt.Sprintf("limit %s exceeded: %d %s, at most %d are allowed", e.Name, e.Got, unit, e.Max)

@@ -50,7 +50,7 @@ func TestLimits(t *testing.T) {
 		{"body without an end", frame.V12, frame.Limits{Body: 5}, "SEND\n\n123456", &frame.LimitError{Name: "body", Max: 5}},
 		{"body of MESSAGE", frame.V12, frame.Limits{Body: 5}, "MESSAGE\n\n123456", &frame.LimitError{Name: "body", Max: 5}},
 		{"dropped octets at the limit", frame.V12, frame.Limits{HeaderLine: 5, Body: 9}, "ACK\n\n12345\x00", nil},
-		{"dropped octets above", frame.V12, frame.Limits{HeaderLine: 5, Body: 9}, "ACK\n\n123456\x00", &frame.LimitError{Name: "header_line", Max: 5}},
+		{"dropped octets above", frame.V12, frame.Limits{HeaderLine: 5, Body: 9}, "ACK\n\n123456\x00", &frame.LimitError{Name: "header_line", Max: 5, Bodiless: frame.Ack}},
 		{"frame at the limit", none, frame.Limits{Frame: 14}, "\n\nSEND\na:1\n\n123\x00", nil},
 		{"frame above", none, frame.Limits{Frame: 14}, "SEND\na:1\n\n1234\x00", &frame.LimitError{Name: "frame_before_connect", Max: 14}},
 		{"frame without an end", none, frame.Limits{Frame: 14}, "SEND\na:12345678", &frame.LimitError{Name: "frame_before_connect", Max: 14}},

@@ -58,6 +58,7 @@ func (r *runner) dial(name string) (*client, error) {
 func (r *runner) connStep(group []step) error {
 	st := group[0]
 	if !strings.HasPrefix(st.verb, "<") {
+		r.began = time.Now()
 		defer func() { r.mark = time.Now() }()
 	}
 	switch st.verb {

@@ -39,7 +39,8 @@ type runner struct {
 	unknown string // A variable that expand did not know.
 	acks    map[string]held
 	clients []*client
-	mark    time.Time // Of the last step that sent or closed something.
+	began   time.Time // Before the last step that sent or closed something.
+	mark    time.Time // After it.
 
 	nc   *nats.Conn
 	subs map[string]*nats.Subscription
@@ -171,7 +172,8 @@ func (r *runner) serverStep(what string) error {
 	if !r.script.Alone {
 		return errors.New("script: a server step needs a server alone")
 	}
-	r.mark = time.Now()
+	r.began = time.Now()
+	r.mark = r.began
 	if r.nc != nil && what != "term" {
 		r.nc.Close()
 		r.nc = nil

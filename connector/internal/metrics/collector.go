@@ -35,6 +35,8 @@ var (
 	policyReloads   = desc("policy_reloads_total", "Policies that were read, by result.", "result")
 	settingsRefused = desc("settings_refused", "1 while the newest policy or file of auth is not in force, because it has a fault.")
 	lateAcks        = desc("late_acks_total", "ACKs of messages that had gone to somebody else meanwhile.")
+	expired         = desc("expired_messages_total", "Messages of queues whose time was over when they were sent or, if delayed, due.")
+	queuesDeleted   = desc("deleted_queues_total", "Idle and auto-delete queues that this node deleted.")
 	droppedReplies  = desc("dropped_replies_total", "Answers that reached nobody, by reason.", "reason")
 	pulls           = desc("pulls_total", "Requests to JetStream for messages.")
 	outageDrops     = desc("outage_drops_total", "SENDs to topics without receipt that were dropped because NATS was away.")
@@ -48,7 +50,8 @@ var (
 var all = []*prometheus.Desc{
 	connections, accepted, rejected, framesReceived, framesSent, octetsReceived, octetsSent, deliveries, subscriptions,
 	receiptsPending, octetsPending, unacked, slowConsumers, memoryPaused, shed, policyEpoch, policyRules, policyReloads,
-	settingsRefused, lateAcks, droppedReplies, pulls, outageDrops, retries, goneStreams, natsConnected, natsReconnects, buildInfo,
+	settingsRefused, lateAcks, expired, queuesDeleted, droppedReplies, pulls, outageDrops, retries, goneStreams,
+	natsConnected, natsReconnects, buildInfo,
 }
 
 // Describe implements prometheus.Collector.
@@ -97,6 +100,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	counter(policyReloads, s.Policy.Refused, "refused")
 	gauge(settingsRefused, number(s.SettingsRefused))
 	counter(lateAcks, s.LateAcks)
+	counter(expired, s.Expired)
+	counter(queuesDeleted, s.DeletedQueues)
 	counters(droppedReplies, s.DroppedReplies)
 	counter(pulls, s.Pulls)
 	counter(outageDrops, s.OutageDrops)

@@ -35,6 +35,10 @@ type Sample struct {
 	SettingsRefused bool
 	// LateAcks counts ACKs of messages that had gone to somebody else meanwhile.
 	LateAcks uint64
+	// Expired counts messages of queues whose time was over before they were stored there.
+	Expired uint64
+	// DeletedQueues counts the idle and auto-delete queues that this node deleted.
+	DeletedQueues uint64
 	// DroppedReplies counts answers that reached nobody, by reason.
 	DroppedReplies map[string]uint64
 	// Pulls counts the requests to JetStream for messages.

@@ -1,0 +1,112 @@
+package bridge
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+)
+
+// maxUnseen bounds what is remembered. What is forgotten counts as delivered.
+const maxUnseen = 65_536
+
+// unseen remembers how many of JetStream's deliveries of a message no client can have seen, because they reached a
+// subscription that had ended or an outbox that was dropped: they are no deliveries to whoever gets the message next.
+type unseen struct {
+	mu sync.Mutex
+	of map[delivered]strays // guarded by mu
+}
+
+// delivered is a message of a consumer.
+type delivered struct {
+	consumer consumerID
+	sequence uint64
+}
+
+// consumerID tells a consumer from those that had its name before.
+type consumerID struct {
+	stream, name string
+	born         int64
+}
+
+// strays are deliveries that nobody saw.
+type strays struct {
+	count uint64 // how many
+	last  uint64 // JetStream's count at the last of them
+}
+
+// stray notes that nobody has seen a delivery, and tells the other nodes. It is about to be given back: they hear this
+// before they can get it, as long as all that is sent between nodes goes the same way.
+func (b *Bridge) stray(d *Delivery) {
+	if d.of == nil {
+		return
+	}
+	key := delivered{d.of.id(), d.Sequence}
+	b.unseen.note(key, d.total)
+	m := &nats.Msg{Subject: queueRoot + wordUnseen, Header: nats.Header{nodeHeader: {b.queues.presence.node}}}
+	m.Data = fmt.Append(m.Data, key.consumer.stream, " ", key.consumer.name, " ", key.consumer.born, " ", key.sequence, " ", d.total)
+	if err := b.cfg.Control.PublishMsg(m); err != nil {
+		b.log.Debug("a delivery that nobody saw was not told", "stream", key.consumer.stream, "err", err)
+	}
+}
+
+// hear notes what another node says about a delivery.
+func (u *unseen) hear(word []byte) {
+	var (
+		key   delivered
+		total uint64
+		c     = &key.consumer
+	)
+	if _, err := fmt.Sscan(string(word), &c.stream, &c.name, &c.born, &key.sequence, &total); err == nil {
+		u.note(key, total)
+	}
+}
+
+func (u *unseen) note(key delivered, total uint64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.of == nil || len(u.of) >= maxUnseen {
+		u.of = make(map[delivered]strays)
+	}
+	u.of[key] = strays{count: u.of[key].count + 1, last: total}
+}
+
+// before is how many of the deliveries before this one nobody saw.
+func (u *unseen) before(d *Delivery) uint64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	s, ok := u.of[delivered{d.of.id(), d.Sequence}]
+	if !ok || d.total <= s.last { // JetStream has begun to count anew.
+		return 0
+	}
+	return s.count
+}
+
+// settled forgets a message that does not come again.
+func (u *unseen) settled(d *Delivery) {
+	if d.total <= 1 || d.of == nil {
+		return
+	}
+	u.mu.Lock()
+	delete(u.of, delivered{d.of.id(), d.Sequence})
+	u.mu.Unlock()
+}
+
+// delivery is what settles a message.
+func (s *QueueSubscription) delivery(m *nats.Msg, meta *nats.MsgMetadata) Delivery {
+	d := Delivery{
+		Reply: m.Reply, Sequence: meta.Sequence.Stream, Count: meta.NumDelivered, Size: len(m.Data),
+		of: s.d, total: meta.NumDelivered,
+	}
+	if d.total > 1 {
+		_ = s.b.queues.presence.caughtUp() // What is not heard counts as delivered.
+		d.Count -= s.b.unseen.before(&d)
+	}
+	return d
+}
+
+// refuse keeps a message that nobody has seen, to be given back.
+func (s *QueueSubscription) refuse(d Delivery) {
+	d.Unseen = true
+	s.refused = append(s.refused, d)
+}

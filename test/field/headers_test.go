@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	headerRounds = flag.Int("headers", 60, "messages per way of TestEveryHeaderSurvivesEveryWay")
+	headerRounds = flag.Int("headers", 60, "messages per way of TestEveryHeaderSurvivesEveryWay, at most 900")
 	headerSeed   = flag.Uint64("seed", 0, "seed of the random headers; 0: another one each time")
 )
 

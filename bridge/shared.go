@@ -287,6 +287,7 @@ const codeNoPeers = 10005
 
 // relink brings the pulls back after the control link was away.
 func (b *Bridge) relink() {
+	b.unseen.forget("")
 	for _, p := range b.places.all() {
 		for _, f := range p.followers() {
 			f.relink()

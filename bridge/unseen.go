@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/nats-io/nats.go"
@@ -90,6 +91,14 @@ func (u *unseen) settled(d *Delivery) {
 	u.mu.Lock()
 	delete(u.of, delivered{d.of.id(), d.Sequence})
 	u.mu.Unlock()
+}
+
+// forget forgets the messages of a stream, or all for an empty name. Its server may be another one, or another run of it,
+// that has lost count of the latest deliveries: one that a client has seen must not be taken for one that nobody saw.
+func (u *unseen) forget(stream string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	maps.DeleteFunc(u.of, func(key delivered, _ strays) bool { return stream == "" || key.consumer.stream == stream })
 }
 
 // delivery is what settles a message.

@@ -520,27 +520,3 @@ func TestBrowseOverAnOutage(t *testing.T) {
 		t.Errorf("the end: got %q", tail)
 	}
 }
-
-// TestStraysAreForgottenWithTheLink: the server at its other end may have lost count, so all counts as delivered.
-func TestStraysAreForgottenWithTheLink(t *testing.T) {
-	const queue = "/queue/stray"
-	n := newRemote(t, externalServer(t), nil)
-	if err := n.send(queue, "x"); err != nil {
-		t.Fatal(err)
-	}
-	end := n.refuser(queue)
-	n.untilDelivered(queue, 1)
-	end()
-	if got := n.Strays(); got != 1 {
-		t.Fatalf("%d messages are remembered, want 1", got)
-	}
-	n.link.breakDown()
-	n.noticed()
-	n.link.restore()
-	c := newConsumer(1)
-	s := n.subscribe(queue, c)
-	head, _ := c.next(t)
-	wantCount(t, head, "2", true)
-	c.close()
-	s.Stop(c.takeHeld)
-}

@@ -188,6 +188,9 @@ func (b *Bridge) replicas() int {
 	return b.cfg.External.Replicas()
 }
 
+// firstAttempt bounds the first attempt of persist; the next are longer, up to checkTimeout.
+const firstAttempt = 2 * time.Second
+
 // persist makes calls of the JetStream API, in f. On an external NATS it tries again, as long as that is away or busy
 // with itself, up to the publish timeout.
 func (b *Bridge) persist(f func(context.Context) error) error {
@@ -198,8 +201,11 @@ func (b *Bridge) persist(f func(context.Context) error) error {
 	}
 	ctx, cancel := b.within(b.cfg.PublishTimeout)
 	defer cancel()
+	// Who is asked while a leader is being elected never answers, so the first attempts are short.
+	limit := firstAttempt
 	for pause := retryLeast / 2; ; pause = min(2*pause, retryMost) {
-		err := b.attempt(ctx, f)
+		err := b.attempt(ctx, limit, f)
+		limit = min(2*limit, checkTimeout)
 		if err == nil || !awayFor(err) || b.ending() {
 			return err
 		}
@@ -213,11 +219,11 @@ func (b *Bridge) persist(f func(context.Context) error) error {
 }
 
 // attempt is one call of f. It does not begin while the link is down, and ends early where an answer was lost.
-func (b *Bridge) attempt(ctx context.Context, f func(context.Context) error) error {
+func (b *Bridge) attempt(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
 	if !b.cfg.Control.IsConnected() {
 		return nats.ErrDisconnected
 	}
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	generation := b.controlGeneration()
 	watched := make(chan struct{})

@@ -188,8 +188,12 @@ func (b *Bridge) replicas() int {
 	return b.cfg.External.Replicas()
 }
 
-// firstAttempt bounds the first attempt of persist; the next are longer, up to checkTimeout.
-const firstAttempt = 2 * time.Second
+const (
+	// shortAttempt bounds each attempt of persist in the first electionTime, later ones by checkTimeout: who is asked while
+	// a leader is being elected never answers.
+	shortAttempt = 2 * time.Second
+	electionTime = 8 * time.Second
+)
 
 // persist makes calls of the JetStream API, in f. On an external NATS it tries again, as long as that is away or busy
 // with itself, up to the publish timeout.
@@ -201,11 +205,13 @@ func (b *Bridge) persist(f func(context.Context) error) error {
 	}
 	ctx, cancel := b.within(b.cfg.PublishTimeout)
 	defer cancel()
-	// Who is asked while a leader is being elected never answers, so the first attempts are short.
-	limit := firstAttempt
+	began := time.Now()
 	for pause := retryLeast / 2; ; pause = min(2*pause, retryMost) {
+		limit := shortAttempt
+		if time.Since(began) > electionTime {
+			limit = checkTimeout
+		}
 		err := b.attempt(ctx, limit, f)
-		limit = min(2*limit, checkTimeout)
 		if err == nil || !awayFor(err) || b.ending() {
 			return err
 		}

@@ -1,6 +1,7 @@
 package identity_test
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -39,6 +40,7 @@ func precise(t *testing.T, c *connector.Config) {
 
 // TestExpiry: each session ends within a second after its token or its certificate, whatever its client does.
 func TestExpiry(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, func(c *connector.Config) {
 		precise(t, c)
 		c.Listeners.TLS.ClientCAFile = put(t, "authority.pem", string(authority().pem()))
@@ -61,21 +63,20 @@ func TestExpiry(t *testing.T) {
 	sessions["holds messages"].next("MESSAGE")
 	stays.subscribe("1", "/queue/held", "ack", "client")
 
-	sessions["sends"] = g.login("passcode", text)
-	sent := make(chan struct{})
-	go func() { // A reader that always has something to do.
-		defer close(sent)
+	sends, beats := g.login("passcode", text), g.come(visit{over: "tcp"})
+	beats.connect("passcode", text, "heart-beat", "100,0")
+	sessions["sends"], sessions["beats"] = sends, beats
+	var busy sync.WaitGroup
+	busy.Go(func() { // A reader that always has something to do.
 		frame := stompclient.New("SEND", "destination", "/topic/busy").WithBody(make([]byte, 512)).Encode("1.2")
-		for sessions["sends"].Write(frame) == nil {
+		for sends.Write(frame) == nil {
 		}
-	}()
-	sessions["beats"] = g.come(visit{over: "tcp"})
-	sessions["beats"].connect("passcode", text, "heart-beat", "100,0")
-	go func() {
-		for sessions["beats"].Write([]byte("\n")) == nil {
+	})
+	busy.Go(func() {
+		for beats.Write([]byte("\n")) == nil {
 			<-time.After(50 * time.Millisecond)
 		}
-	}()
+	})
 	for name, c := range sessions {
 		want := "token expired"
 		if name == "certificate" {
@@ -84,7 +85,7 @@ func TestExpiry(t *testing.T) {
 		c.endsAt(end, want)
 		_ = c.Close()
 	}
-	<-sent
+	busy.Wait()
 	if got := stays.next("MESSAGE"); string(got.Body) != "1" { // At once, not after the ack wait.
 		t.Errorf("got %s", got)
 	}
@@ -115,6 +116,7 @@ func TestExpiryOfAPausedSession(t *testing.T) {
 
 // TestRefresh renews a session over /$auth/refresh, also where no destination without a prefix is one.
 func TestRefresh(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, func(c *connector.Config) {
 		precise(t, c)
 		c.Destinations.DefaultPattern = "none"

@@ -272,6 +272,7 @@ func TestJ18SameTokenTwice(t *testing.T) {
 // TestJ20ExpiryDuringConnect: a token whose time is over when the CONNECT is complete is refused, and one that ends with its
 // CONNECTED gets either that or nothing, never a session that stays.
 func TestJ20ExpiryDuringConnect(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, func(c *connector.Config) {
 		withTokens(t, c)
 		c.Auth.JWT.Leeway = 0
@@ -316,4 +317,3 @@ func TestJ20ExpiryDuringConnect(t *testing.T) {
 	})
 	until(t, "end of the sessions", func() bool { return len(g.Connections()) == 0 })
 }
-

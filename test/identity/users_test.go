@@ -88,6 +88,7 @@ func TestUsers(t *testing.T) {
 
 // TestUsersFileIsFollowed without being told.
 func TestUsersFileIsFollowed(t *testing.T) {
+	t.Parallel()
 	alice, bob := line(t, "alice", "secret-a", ""), line(t, "bob", "secret-b", "")
 	file := put(t, "users.txt", alice+bob)
 	g := newRig(t, func(c *connector.Config) {

@@ -27,10 +27,14 @@ const (
 )
 
 // rig is a server with every listener, on an embedded NATS of its own, that logs everything.
+//
+// Its come is for the goroutine of the test.
 type rig struct {
 	*connector.Server
 	t   *testing.T
 	log *output
+
+	clients []*client // of come
 }
 
 func newRig(t *testing.T, change func(*connector.Config)) *rig {
@@ -165,7 +169,16 @@ func (g *rig) come(v visit) *client {
 		g.t.Fatal(err)
 	}
 	g.t.Cleanup(func() { _ = c.Close() }) // It may be closed already.
-	return &client{c, g.t}
+	g.clients = append(g.clients, &client{c, g.t})
+	return g.clients[len(g.clients)-1]
+}
+
+// closeAll has all clients leave that have come so far.
+func (g *rig) closeAll() {
+	for _, c := range g.clients {
+		_ = c.Close() // It may be closed already.
+	}
+	g.clients = nil
 }
 
 // login connects over TCP as a client with these headers of CONNECT.

@@ -35,9 +35,16 @@ func TestUsers(t *testing.T) {
 			t.Errorf("over %s: got the session %q", over, got)
 		}
 		for _, shown := range [][]string{
-			{"login", "alice", "passcode", "secret-b"}, {"login", "alice"}, {"passcode", "secret-a"}, {"login", "nobody", "passcode", "secret-a"},
-			{"login", "ALICE", "passcode", "secret-a"}, {"login", "alice ", "passcode", "secret-a"}, {"login", "alice", "passcode", "secret-a "},
-			{"client-id", "alice", "passcode", "secret-a"}, {"login", "bob", "passcode", "secret-a", "login", "alice"}, {},
+			{"login", "alice", "passcode", "secret-b"},
+			{"login", "alice"},
+			{"passcode", "secret-a"},
+			{"login", "nobody", "passcode", "secret-a"},
+			{"login", "ALICE", "passcode", "secret-a"},
+			{"login", "alice ", "passcode", "secret-a"},
+			{"login", "alice", "passcode", "secret-a "},
+			{"client-id", "alice", "passcode", "secret-a"},
+			{"login", "bob", "passcode", "secret-a", "login", "alice"},
+			{},
 		} {
 			c := g.come(visit{over: over})
 			c.do("CONNECT", append(shown, "accept-version", "1.2")...)

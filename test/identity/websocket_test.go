@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/flate"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -110,24 +111,35 @@ func heap() (held, ever uint64) {
 	return m.HeapAlloc, m.TotalAlloc
 }
 
+// zeros are 256 MiB of them, compressed to 261 KB.
+func zeros(t *testing.T) []byte {
+	t.Helper()
+	var packed bytes.Buffer
+	w, err := flate.NewWriter(&packed, flate.BestCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, ends := make([]byte, 1<<20), []int{}
+	for range 2 { // The second MiB refers to the one before, and so can all others.
+		_, err := w.Write(one)
+		if err = errors.Join(err, w.Flush()); err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, packed.Len())
+	}
+	all := packed.Bytes()
+	all = append(all[:ends[0]:ends[0]], bytes.Repeat(all[ends[0]:], 255)...)
+	if n, err := io.Copy(io.Discard, io.LimitReader(flate.NewReader(bytes.NewReader(all)), 3<<20)); n != 3<<20 {
+		t.Fatalf("unpacked %d octets, %v", n, err)
+	}
+	return all
+}
+
 // TestDeflateBomb (W3): compression is not agreed on, whatever is offered, and 256 MiB that come as 261 KB all the same end
 // the connection before anything is unpacked.
 func TestDeflateBomb(t *testing.T) {
 	g := newRig(t, nil)
-	var bomb bytes.Buffer
-	w, err := flate.NewWriter(&bomb, flate.BestCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
-	zeros := make([]byte, 1<<20)
-	for range 256 {
-		if _, err := w.Write(zeros); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	bomb := zeros(t)
 	for _, offer := range []string{"permessage-deflate", "permessage-deflate; client_max_window_bits; server_no_context_takeover", "x-webkit-deflate-frame", ""} {
 		var headers []string
 		if offer != "" {
@@ -137,7 +149,7 @@ func TestDeflateBomb(t *testing.T) {
 		if got := answer.Get("Sec-WebSocket-Extensions"); got != "" {
 			t.Errorf("%q was offered, %q agreed on", offer, got)
 		}
-		message := appendFrame(nil, final|compressed|text, bomb.Bytes())
+		message := appendFrame(nil, final|compressed|text, bomb)
 		_, before := heap()
 		_, _ = s.Write(message) // The server need not take all of it.
 		s.ended(1002)
@@ -209,7 +221,7 @@ func TestFragmentsBeforeConnectEnd(t *testing.T) {
 	g := newRig(t, func(c *connector.Config) { c.Limits.ConnectTimeout = 500 * time.Millisecond })
 	s, _ := g.socket()
 	begun := time.Now()
-	var dripping = make(chan struct{})
+	dripping := make(chan struct{})
 	go func() {
 		defer close(dripping)
 		next := appendFrame(nil, text, []byte("C"))

@@ -67,7 +67,7 @@ func appendFrame(b []byte, first byte, payload []byte) []byte {
 	case n < 1<<16:
 		b = binary.BigEndian.AppendUint16(append(b, 0x80|126), uint16(n))
 	default:
-		b = binary.BigEndian.AppendUint64(append(b, 0x80|127), uint64(n)) //nolint:gosec // A length.
+		b = binary.BigEndian.AppendUint64(append(b, 0x80|127), uint64(n))
 	}
 	return append(append(b, 0, 0, 0, 0), payload...)
 }

@@ -25,7 +25,7 @@ func DialWebSocket(url string) (*Conn, error) { return DialWebSocketBy(nil, url,
 func DialWebSocketBy(client *http.Client, url string, header http.Header) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	ws, _, err := websocket.Dial(ctx, url, &websocket.DialOptions{
+	ws, _, err := websocket.Dial(ctx, url, &websocket.DialOptions{ //nolint:bodyclose // There is none to close after the handshake.
 		HTTPClient: client, HTTPHeader: header,
 		Subprotocols: []string{"v10.stomp", "v11.stomp", "v12.stomp"},
 	})

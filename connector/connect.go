@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/natstomp/natstomp/connector/auth"
 	"github.com/natstomp/natstomp/connector/frame"
 )
 
@@ -32,12 +33,11 @@ func (c *conn) connect(f *frame.Frame) error {
 	}
 	login, _ := f.Lookup("login")
 	wish, _ := f.Lookup("heart-beat")
-	c.open(version, frame.ParseHeartbeat(string(wish)), string(login))
-	return nil
+	return c.open(version, frame.ParseHeartbeat(string(wish)), string(login))
 }
 
 // open sets the session up and answers CONNECTED.
-func (c *conn) open(version frame.Version, wish frame.Heartbeat, login string) {
+func (c *conn) open(version frame.Version, wish frame.Heartbeat, login string) error {
 	limits := &c.srv.cfg.Limits
 	offer := limits.Heartbeat
 	c.dec.SetVersion(version)
@@ -49,10 +49,17 @@ func (c *conn) open(version frame.Version, wish frame.Heartbeat, login string) {
 		c.read.silence = 2 * effective(wish.Out, offer)
 		beat = effective(wish.In, offer)
 	}
-	c.connected = true
 	c.mu.Lock()
+	if c.failed.Load() { // The login has ended before it was answered.
+		c.mu.Unlock()
+		return errFailed
+	}
+	c.connected = true
 	c.session, c.identity = c.who.Session(), c.who.Name
 	c.version, c.beat = version, beat
+	if c.who.Source != auth.Claimed {
+		login = c.who.Name // That of CONNECT may be anything.
+	}
 	c.shown = identity{session: c.session, login: printable(login), connectedAt: time.Now()}
 	c.out.fresh.count(frame.Connected)
 	b := append(c.out.tail(512), "CONNECTED\nversion:"...)
@@ -67,7 +74,8 @@ func (c *conn) open(version frame.Version, wish frame.Heartbeat, login string) {
 	c.out.keep(append(b, "\n\n\x00\n"...))
 	c.mu.Unlock()
 	c.kick()
-	c.audit.Info("client.connected", "session", c.session, "version", version.String(), "transport", c.via.String())
+	c.audit.Info("client.connected", "session", c.session, "identity", printable(c.identity), "version", version.String(), "transport", c.via.String())
+	return nil
 }
 
 // effective is the interval of one direction.

@@ -15,7 +15,7 @@ type Connection struct {
 	ID string
 	// Session is what CONNECTED showed the client.
 	Session string
-	// Login is the login header of CONNECT; in auth.mode none the client made it up.
+	// Login is the client's identity, or in auth.mode none the login header of CONNECT, which the client made up.
 	Login string
 	// Remote is the client's address.
 	Remote string

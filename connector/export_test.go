@@ -39,6 +39,13 @@ func (s *Server) Held() (messages, octets int) {
 // LateAcks is how many ACKs came for messages that were with somebody else already.
 func (s *Server) LateAcks() uint64 { return s.lateAcks.Load() }
 
+// LookAtTheClock has every session look whether its time is over, as a timer does that is too early: the clock was set back.
+func (s *Server) LookAtTheClock() {
+	for _, c := range s.sessions() {
+		c.expire()
+	}
+}
+
 // eachConn calls f for every session, with its lock held.
 func (s *Server) eachConn(f func(*conn)) {
 	s.mu.Lock()

@@ -2,6 +2,7 @@ package connector
 
 import (
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -68,6 +69,7 @@ func (s *Server) openHTTP(at socket, handler http.Handler) error {
 		ReadHeaderTimeout: s.cfg.Limits.ConnectTimeout,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    maxHandshake,
+		ErrorLog:          slog.NewLogLogger(s.log.With("listener", at.name).Handler(), slog.LevelWarn),
 	}
 	s.mu.Lock()
 	s.http = append(s.http, h)

@@ -14,6 +14,9 @@ import (
 // refreshDestination takes a new token (DESIGN section 6); it is no destination of section 2.
 const refreshDestination = "/$auth/refresh"
 
+// clockLook is how often the wall clock is looked at for the end of a session.
+const clockLook = 30 * time.Second
+
 var (
 	errAuthentication = &ClientError{Text: auth.RefusedText, reason: "authentication"}
 	errTokenExpired   = &ClientError{Text: "token expired", reason: "expired"}
@@ -50,7 +53,14 @@ func (c *conn) login(f *frame.Frame) error {
 	if err != nil {
 		return c.turnAway(err)
 	}
-	return c.assume(who)
+	if err := c.assume(who); err != nil {
+		return err
+	}
+	// The users file may have changed meanwhile. From now on usersChanged knows whom to ask about.
+	if _, err := c.srv.logins.Recheck(who); err != nil {
+		return c.turnAway(err)
+	}
+	return nil
 }
 
 // assume gives the session an identity, and the rights of that.
@@ -65,14 +75,20 @@ func (c *conn) assume(who auth.Identity) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.who = who
+	c.awaitExpiry()
+	return nil
+}
+
+// awaitExpiry has expire called when the identity ends. Its time is one of the wall clock, which can be set, and the timer
+// stands still while the machine sleeps; so it looks now and then. c.mu is held.
+func (c *conn) awaitExpiry() {
 	if c.expiry != nil {
 		c.expiry.Stop()
 		c.expiry = nil
 	}
-	if !who.Expires.IsZero() && !c.failed.Load() {
-		c.expiry = time.AfterFunc(time.Until(who.Expires), c.expire)
+	if !c.who.Expires.IsZero() && !c.failed.Load() {
+		c.expiry = time.AfterFunc(min(time.Until(c.who.Expires), clockLook), c.expire)
 	}
-	return nil
 }
 
 // turnAway is the answer to a login that was refused: always the same, and late where an address tries too often.
@@ -84,7 +100,7 @@ func (c *conn) turnAway(cause error) error {
 		code, reason = refused.Code, refused.Reason
 	}
 	c.srv.metrics.LoginRefused(code)
-	c.audit.Warn("client.auth_failed", "code", code, "reason", printable(reason))
+	c.audit.Warn("client.auth_failed", "session", c.session, "code", code, "reason", printable(reason))
 	if delay := c.srv.damper.Refused(c.address()); delay > 0 {
 		wait := time.NewTimer(delay)
 		defer wait.Stop()
@@ -122,13 +138,18 @@ func (c *conn) refresh(f *frame.Frame) error {
 	return nil
 }
 
-// expire ends the session because what it rests on is over. A timer of assume calls it.
+// expire ends the session if what it rests on is over. A timer of awaitExpiry calls it.
 func (c *conn) expire() {
 	c.mu.Lock()
 	who, session := c.who, c.shown.session
+	over := !time.Now().Before(who.Expires)
+	if !over {
+		c.awaitExpiry()
+	}
+	ended := c.failed.Load()
 	c.mu.Unlock()
-	if time.Now().Before(who.Expires) {
-		return // It was renewed just now.
+	if !over || ended {
+		return
 	}
 	c.audit.Info("session.expired", "session", session)
 	if who.Source == auth.Certificate {
@@ -144,7 +165,7 @@ func (s *Server) usersChanged() {
 		c.mu.Lock()
 		who := c.who
 		c.mu.Unlock()
-		if who.Source != auth.Password {
+		if who.Source != auth.Password || c.failed.Load() {
 			continue
 		}
 		now, err := s.logins.Recheck(who)

@@ -53,6 +53,9 @@ func (c *conn) subscribe(f *frame.Frame) error {
 	if err != nil {
 		return err
 	}
+	if string(destination) == refreshDestination {
+		return refuse("destination %s takes a SEND with a new token, nothing comes from it", refreshDestination)
+	}
 	key, err := c.subscriptionKey(f, destination)
 	if err != nil {
 		return err

@@ -136,11 +136,11 @@ func wantDescriptors(t *testing.T, srv *testserver.Server, most int) {
 	})
 }
 
-// TestSlowloris has 500 sockets send a CONNECT octet by octet, or nothing at all: each is closed when
+// TestSlowloris has 2,000 sockets send a CONNECT octet by octet, or nothing at all: each is closed when
 // limits.connect_timeout has passed, those that began are told why, others are served, and all is given back.
 func TestSlowloris(t *testing.T) {
 	const (
-		sockets = 500
+		sockets = 2_000
 		timeout = 2 * time.Second
 		// late is how much later than the timeout a socket may be closed.
 		late = time.Second

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -17,10 +18,15 @@ import (
 // DialWebSocket opens a WebSocket to a ws: URL, offering the three STOMP subprotocols, and sends nothing. Each Write
 // becomes one text message where it is valid UTF-8, else one binary message. Reading checks that each message holds one
 // frame, or one heart-beat, and has the kind that its octets ask for.
-func DialWebSocket(url string) (*Conn, error) {
+func DialWebSocket(url string) (*Conn, error) { return DialWebSocketBy(nil, url, nil) }
+
+// DialWebSocketBy is DialWebSocket through an HTTP client, such as one that trusts the server of a wss: URL, and with
+// further headers in the handshake. nil is the default client.
+func DialWebSocketBy(client *http.Client, url string, header http.Header) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	ws, _, err := websocket.Dial(ctx, url, &websocket.DialOptions{
+	ws, _, err := websocket.Dial(ctx, url, &websocket.DialOptions{ //nolint:bodyclose // There is none to close after the handshake.
+		HTTPClient: client, HTTPHeader: header,
 		Subprotocols: []string{"v10.stomp", "v11.stomp", "v12.stomp"},
 	})
 	if err != nil {

@@ -1,0 +1,187 @@
+package identity_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/natstomp/natstomp/connector"
+	"github.com/natstomp/natstomp/test/stompclient"
+	"github.com/natstomp/natstomp/test/testserver"
+	"github.com/natstomp/natstomp/test/tokens"
+)
+
+// window is how much of a secret, wherever in it, must not be seen.
+const window = 12
+
+// wantNone looks for any part of the secrets in what was shown.
+func wantNone(t *testing.T, secrets []string, shown map[string]string) {
+	t.Helper()
+	for _, secret := range secrets {
+		for where, text := range shown {
+			for i := range len(secret) - window + 1 {
+				if at := strings.Index(text, secret[i:i+window]); at >= 0 {
+					t.Errorf("%s shows %q: ...%s...", where, secret, text[max(0, at-200):min(len(text), at+100)])
+					break
+				}
+			}
+		}
+	}
+}
+
+// parts are those of a token that are secret: who has claims and signature has it.
+func parts(token string) []string {
+	return strings.FieldsFunc(token, func(r rune) bool { return r == '.' })[1:]
+}
+
+// TestNoSecretOfAToken shows tokens, good and bad, in every place where a client may put one, right and wrong. Nothing that
+// the server says to anybody has a part of them.
+func TestNoSecretOfAToken(t *testing.T) {
+	const password, hmac = "canary-of-the-embedded-nats", "HS512:canary-0123456789abcdef0123456789abcdef0123456789abcdef0123456789"
+	g := newRig(t, func(c *connector.Config) {
+		withTokens(t, c)
+		c.Auth.JWT.HMACSecret = hmac
+		c.NATS.Embedded.Listen, c.NATS.Embedded.Users = "127.0.0.1:0", []string{"native:" + password}
+	})
+	signer := tokens.Signer{Algorithm: "HS512", Key: []byte(strings.TrimPrefix(hmac, "HS512:"))}
+	sign := func(changes tokens.Values) string { return tokens.Sign(t, time.Now(), signer, nil, changes) }
+	good, past, foreign := sign(tokens.Values{"jti": "canary-good"}), sign(tokens.Values{"jti": "canary-past", "exp": 1}), sign(tokens.Values{"jti": "canary-foreign", "sub": "bob"})
+	secrets := []string{password, hmac}
+	answers := map[string]string{}
+	bad := []string{past, foreign[:len(foreign)-6] + "AAAAAA", strings.Replace(past, ".", "..", 1)}
+	for _, token := range append(bad, good, foreign) {
+		secrets = append(secrets, parts(token)...)
+	}
+	say := func(v visit, octets string) {
+		c := g.come(v)
+		if err := c.Write([]byte(octets + "DISCONNECT\nreceipt:end\n\n\x00")); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			f, err := c.Read(patience)
+			if err != nil {
+				break
+			}
+			answers[fmt.Sprintf("answer %d, to %.40q", len(answers), octets)] = f.String() + string(f.Body)
+		}
+		_ = c.Close()
+	}
+	connect := "CONNECT\naccept-version:1.2\npasscode:" + good + "\n\n\x00"
+	for _, token := range bad {
+		say(visit{over: "tcp"}, "CONNECT\naccept-version:1.2\npasscode:"+token+"\n\n\x00")
+		say(visit{over: "wss", header: http.Header{"Authorization": {"Bearer " + token}}}, "CONNECT\naccept-version:1.2\n\n\x00")
+		say(visit{over: "ws", header: http.Header{"Cookie": {cookieName + "=" + token}}}, "CONNECT\naccept-version:1.2\n\n\x00")
+	}
+	for _, octets := range []string{
+		"CONNECT\naccept-version:1.2\npasscode:" + good[:80] + "\n" + good[80:] + "\n\n\x00",                     // A token with a line end in it.
+		"CONNECT\naccept-version:1.2\npasscode:" + good[:80] + "\x00" + good[80:] + "\n\n\x00",                   // And with a NUL.
+		"CONNECT\naccept-version:1.2\npasscode" + good + "\n\n\x00",                                              // Without its colon.
+		"CONNECT\naccept-version:1.2\n:" + good + "\n\n\x00",                                                     // Without its name.
+		"CONNECT\naccept-version:" + good + "\n\n\x00",                                                           // In the wrong header.
+		"CONNECT\naccept-version:1.2\npasscode:" + strings.Repeat(good, 100) + "\n\n\x00",                        // Too long.
+		"CONNECT\naccept-version:1.2\npasscode:" + good + "\ncontent-length:" + good + "\n\n\x00",                // Where a number should be.
+		"CONNECT\naccept-version:1.2\npasscode:" + good + "\nheart-beat:" + good + "\n\n\x00",                    //
+		"CONNECT\naccept-version:9.9\npasscode:" + good + "\n\n\x00",                                             // Refused before the login.
+		"SEND\npasscode:" + good + "\n\n\x00",                                                                    // In a frame that is none of a login.
+		connect + connect,                                                                                        // Twice.
+		connect + "SEND\ndestination:/$auth/refresh\nreceipt:r\n\n" + good + "\x00",                              // Renewed.
+		connect + "SEND\ndestination:/$auth/refresh\n\n" + past + "\x00",                                         // And not.
+		connect + "SEND\ndestination:/$auth/refresh\n\n" + foreign + "\x00",                                      //
+		connect + "SEND\ndestination:/$auth/refresh\ntransaction:t\n\n" + good + "\x00",                          //
+		connect + "SEND\ndestination:/topic/a\npasscode:" + good + "\nx\\y:\n\n\x00",                             //
+		connect + "SUBSCRIBE\nid:1\ndestination:/$auth/refresh\npasscode:" + good + "\n\n\x00",                   //
+		connect + "SEND\ndestination:/queue/a\nreceipt:r\nAuthorization:Bearer " + good + "\n\n" + good + "\x00", // In a message that is stored.
+	} {
+		say(visit{over: "tcp"}, octets)
+	}
+	c := g.come(visit{over: "tcp"})
+	c.connect("passcode", good, "login", "alice")
+	for _, credentials := range [][2]string{{"native", "canary-of-somebody-else"}, {"native", password}} {
+		nc, err := nats.Connect("nats://"+g.Status().NATS.ClientAddress, nats.UserInfo(credentials[0], credentials[1]))
+		if (err == nil) != (credentials[1] == password) {
+			t.Errorf("%s of NATS: got %v", credentials[1], err)
+		}
+		if err == nil {
+			nc.Close()
+		}
+	}
+	secrets = append(secrets, "canary-of-somebody-else")
+	shown := g.outputs()
+	wantNone(t, secrets, shown)
+	wantNone(t, secrets, answers)
+	if !strings.Contains(shown["/api/stomp/connections"], "alice") || !strings.Contains(shown["log"], "alice") {
+		t.Error("the outputs are not what they should be")
+	}
+	if len(answers) < 27 {
+		t.Errorf("got %d answers", len(answers))
+	}
+}
+
+// TestNoSecretOfAUser: passcodes, right and wrong, and the hashes of the file.
+func TestNoSecretOfAUser(t *testing.T) {
+	const right, wrong = "canary-right-passcode", "canary-wrong-passcode"
+	alice := line(t, "alice", right, "")
+	file := put(t, "users.txt", alice)
+	g := newRig(t, func(c *connector.Config) {
+		c.Auth.Mode, c.Auth.UsersFile = "users", file
+		allow(t, c)
+	})
+	secrets := []string{right, wrong, strings.Split(alice, ":")[1]}
+	g.login("login", "alice", "passcode", right)
+	for _, shown := range [][]string{{"login", "alice", "passcode", wrong}, {"login", "bob", "passcode", right}, {"passcode", right}} {
+		c := g.come(visit{over: "ws"})
+		c.do("CONNECT", append(shown, "accept-version", "1.2")...)
+		c.next("ERROR")
+	}
+	replace(t, file, alice+strings.Replace(alice, ":", "::", 1)+alice)
+	err := g.Reload()
+	if err == nil {
+		t.Error("a broken file is taken")
+	}
+	shown := g.outputs()
+	shown["error of Reload"] = fmt.Sprint(err)
+	wantNone(t, secrets, shown)
+}
+
+// TestNoSecretOfTheProgram runs the program with secrets in all places that take one, at debug, with a NATS that is away.
+func TestNoSecretOfTheProgram(t *testing.T) {
+	t.Parallel()
+	const secret = "canary-0123456789abcdef0123456789abcdef"
+	for name, text := range map[string]string{
+		"url":      "nats: {url: \"nats://natstomp:" + secret + "@127.0.0.1:1\"}\n",
+		"password": "nats: {url: \"nats://127.0.0.1:1\", user: natstomp, password: " + secret + "}\n",
+		"token":    "nats: {url: \"nats://127.0.0.1:1\", token: " + secret + "}\n",
+		"embedded": "nats: {embedded: {users: [\"native:" + secret + "\"]}}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := put(t, "natstomp.yaml", text+"auth: {mode: jwt, jwt: {hmac_secret: "+secret+"}}\nauthz: {policy: "+put(t, "p.csv", "p, *, *, >, *, allow\n")+"}\n")
+			srv := testserver.StartEarly(t, "--config", file, "--log-level", "debug")
+			c, err := stompclient.Dial(srv.TCPAddr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if f, err := c.Connect("1.2", "passcode", secret); err == nil {
+				t.Errorf("got %s", f)
+			}
+			shown := map[string]string{"log": srv.Log()}
+			for _, command := range [][]string{{"config", "show"}, {"check-config"}} {
+				out, err := srv.Command(append(command, "--config", file)...)
+				if err != nil {
+					t.Errorf("%v: %v\n%s", command, err, out)
+				}
+				shown[strings.Join(command, " ")] = out
+			}
+			for _, path := range []string{"/metrics", "/readyz", "/api/stomp/connections"} {
+				shown[path] = fetch(t, "http://"+srv.AdminAddr+path)
+			}
+			shown["log"] = srv.Log()
+			wantNone(t, []string{secret}, shown)
+		})
+	}
+}

@@ -1,0 +1,186 @@
+package identity_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/natstomp/natstomp/connector"
+	"github.com/natstomp/natstomp/connector/auth"
+	"github.com/natstomp/natstomp/test/stompclient"
+	"github.com/natstomp/natstomp/test/tokens"
+)
+
+// soon is a moment that a token can name, a while from now.
+func soon(least time.Duration) time.Time {
+	return time.Now().Add(least).Truncate(time.Second).Add(time.Second)
+}
+
+// endsAt wants the ERROR between the end of a token and a second later.
+func (c *client) endsAt(end time.Time, text string) {
+	c.t.Helper()
+	f := c.next("ERROR")
+	if late := time.Since(end); late < 0 || late > time.Second {
+		c.t.Errorf("the session ended %v after %s", late, end)
+	}
+	if got := f.Get("message"); got != text {
+		c.t.Errorf("the ERROR says %q, want %q", got, text)
+	}
+	if err := c.ExpectClose(patience); err != nil {
+		c.t.Error(err)
+	}
+}
+
+// precise has no leeway, so that a session ends when its token says.
+func precise(t *testing.T, c *connector.Config) {
+	t.Helper()
+	withTokens(t, c)
+	c.Auth.JWT.Leeway = 0
+}
+
+// TestExpiry: each session ends within a second after its token or its certificate, whatever its client does.
+func TestExpiry(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, func(c *connector.Config) {
+		precise(t, c)
+		c.Listeners.TLS.ClientCAFile = put(t, "authority.pem", string(authority().pem()))
+	})
+	end := soon(1500 * time.Millisecond)
+	text := token(t, tokens.Values{"exp": end.Unix()})
+	sessions := map[string]*client{}
+	for _, over := range []string{"tcp", "ws", "wss"} {
+		c := g.come(visit{over: over})
+		c.connect("passcode", text)
+		sessions["idle over "+over] = c
+	}
+	sessions["certificate"] = g.come(visit{over: "tls", trust: authority().trust(authority().named(t, "urn:a", end))})
+	sessions["certificate"].connect()
+	sessions["holds messages"] = g.login("passcode", text)
+	stays := g.login("passcode", token(t, nil))
+	stays.send("/queue/held", "1", "receipt", "stored")
+	stays.receipt("stored")
+	sessions["holds messages"].subscribe("1", "/queue/held", "ack", "client")
+	sessions["holds messages"].next("MESSAGE")
+	stays.subscribe("1", "/queue/held", "ack", "client")
+
+	sends, beats := g.login("passcode", text), g.come(visit{over: "tcp"})
+	beats.connect("passcode", text, "heart-beat", "100,0")
+	sessions["sends"], sessions["beats"] = sends, beats
+	var busy sync.WaitGroup
+	busy.Go(func() { // A reader that always has something to do.
+		frame := stompclient.New("SEND", "destination", "/topic/busy").WithBody(make([]byte, 512)).Encode("1.2")
+		for sends.Write(frame) == nil {
+		}
+	})
+	busy.Go(func() {
+		for beats.Write([]byte("\n")) == nil {
+			<-time.After(50 * time.Millisecond)
+		}
+	})
+	for name, c := range sessions {
+		want := "token expired"
+		if name == "certificate" {
+			want = "client certificate expired"
+		}
+		c.endsAt(end, want)
+		_ = c.Close()
+	}
+	busy.Wait()
+	if got := stays.next("MESSAGE"); string(got.Body) != "1" { // At once, not after the ack wait.
+		t.Errorf("got %s", got)
+	}
+	if got := g.audit("session.expired"); len(got) != len(sessions) {
+		t.Errorf("got %d audit lines for %d sessions: %v", len(got), len(sessions), got)
+	}
+}
+
+// TestExpiryOfAPausedSession: a publisher that is not read, for memory_limit, hears of the end of its token as well.
+func TestExpiryOfAPausedSession(t *testing.T) {
+	ballast := make([]byte, 96<<20)
+	for i := range ballast {
+		ballast[i] = byte(i)
+	}
+	g := newRig(t, func(c *connector.Config) {
+		precise(t, c)
+		c.MemoryLimit = 64 << 20
+	})
+	until(t, "pause", func() bool { return len(g.lines("memory.paused")) > 0 })
+	end := soon(1500 * time.Millisecond)
+	c := g.login("passcode", token(t, tokens.Values{"exp": end.Unix()}))
+	c.send("/topic/a", "1", "receipt", "never")
+	c.endsAt(end, "token expired")
+	if ballast[1] != 1 {
+		t.Error("the ballast is gone")
+	}
+}
+
+// TestRefresh renews a session over /$auth/refresh, also where no destination without a prefix is one.
+func TestRefresh(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, func(c *connector.Config) {
+		precise(t, c)
+		c.Destinations.DefaultPattern = "none"
+		c.Authz.Policy = put(t, "policy.csv", "p, role:reader, events, a, read, allow\np, role:writer, events, a, write, allow\n")
+	})
+	end := soon(time.Second)
+	roles := func(end time.Time, sub string, roles ...string) string {
+		return token(t, tokens.Values{"sub": sub, "exp": end.Unix(), "roles": roles})
+	}
+	const there = "/$auth/refresh"
+	c := g.login("passcode", roles(end, "alice", "reader"))
+	c.subscribe("1", "/topic/a")
+	next := soon(2500 * time.Millisecond)
+	c.send(there, roles(next, "alice", "reader", "writer"), "receipt", "renewed", "content-type", "application/jwt")
+	c.receipt("renewed")
+	c.send("/topic/a", "with the new role") // The roles of the new token count at once.
+	if got := c.next("MESSAGE"); string(got.Body) != "with the new role" {
+		t.Errorf("got %s", got)
+	}
+	loses := g.login("passcode", roles(next, "alice", "reader"))
+	loses.subscribe("1", "/topic/a")
+	loses.send(there, roles(next, "alice", "writer"))
+	loses.refused("access denied: no right to read /topic/a")
+
+	for name, body := range map[string]string{
+		"of another identity": roles(next, "bob", "reader"), "no token": "x", "nothing": "", "a past one": roles(time.Now().Add(-time.Second), "alice"),
+	} {
+		d := g.login("passcode", roles(next, "alice", "reader"))
+		d.send(there, body, "receipt", "r")
+		if got := d.refused(auth.RefusedText); got.Get("receipt-id") != "r" {
+			t.Errorf("%s: got %s", name, got)
+		}
+	}
+	d := g.login("passcode", roles(next, "alice"))
+	d.do("BEGIN", "transaction", "t")
+	d.send(there, roles(next, "alice"), "transaction", "t")
+	d.refused("a SEND to /$auth/refresh cannot be in a transaction")
+	d = g.login("passcode", roles(next, "alice"))
+	d.do("SUBSCRIBE", "id", "1", "destination", there)
+	d.refused("takes a SEND with a new token, nothing comes from it")
+	for _, near := range []string{"/$auth/refresh/", "/$AUTH/refresh", "$auth/refresh", "/topic/$auth/refresh", "/$auth"} {
+		d = g.login("passcode", roles(next, "alice"))
+		d.send(near, roles(next, "alice"))
+		d.refused("destination")
+	}
+	c.endsAt(next, "token expired") // And not at the end of the first token.
+	if got := g.audit("session.renewed"); len(got) != 2 || got[0]["session"] != "alice" {
+		t.Errorf("got the audit lines %v", got)
+	}
+}
+
+// TestRefreshWithoutToken: only a session that a token opened can be renewed by one.
+func TestRefreshWithoutToken(t *testing.T) {
+	const want = "is for sessions that a token opened"
+	g := newRig(t, nil)
+	c := g.login()
+	c.send("/$auth/refresh", "x")
+	c.refused(want)
+	g = newRig(t, func(c *connector.Config) {
+		withTokens(t, c)
+		c.Listeners.TLS.ClientCAFile = put(t, "authority.pem", string(authority().pem()))
+	})
+	c = g.come(visit{over: "tls", trust: authority().trust(authority().named(t, "urn:a", time.Now().Add(time.Hour)))})
+	c.connect()
+	c.send("/$auth/refresh", token(t, tokens.Values{"sub": "urn:a"}))
+	c.refused(want)
+}

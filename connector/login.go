@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/natstomp/natstomp/connector/auth"
@@ -47,10 +48,29 @@ func (c *conn) login(f *frame.Frame) error {
 	ctx, cancel := c.limited(c.srv.cfg.Limits.ConnectTimeout)
 	defer cancel()
 	who, err := c.srv.logins.Authenticate(ctx, shown)
+	if err == nil {
+		err = c.become(who)
+	}
 	if err != nil {
 		return c.turnAway(err)
 	}
-	return c.assume(who)
+	return nil
+}
+
+// become is assume for an identity that the users file may change at any time, also while the passcode was checked:
+// what the session has in the end is what the file says.
+func (c *conn) become(who auth.Identity) error {
+	for {
+		if err := c.assume(who); err != nil {
+			return err
+		}
+		// usersChanged knows it from now on.
+		next, err := c.srv.logins.Recheck(who)
+		if err != nil || slices.Equal(next.Roles, who.Roles) {
+			return err
+		}
+		who = next
+	}
 }
 
 // assume gives the session an identity, and the rights of that.
@@ -58,7 +78,7 @@ func (c *conn) assume(who auth.Identity) error {
 	if c.srv.rights != nil && c.via != viaLocal {
 		rights, err := c.srv.rights.Session(who.Name, who.Roles)
 		if err != nil {
-			return c.turnAway(err)
+			return err
 		}
 		c.rights.Store(rights)
 	}
@@ -114,7 +134,7 @@ func (c *conn) refresh(f *frame.Frame) error {
 		return c.turnAway(err)
 	}
 	if err := c.assume(next); err != nil {
-		return err
+		return c.turnAway(err)
 	}
 	c.recheck() // The roles of the new token may be fewer.
 	c.audit.Info("session.renewed", "session", c.session, "until", next.Expires)
@@ -126,16 +146,20 @@ func (c *conn) refresh(f *frame.Frame) error {
 func (c *conn) expire() {
 	c.mu.Lock()
 	who, session := c.who, c.shown.session
+	left := time.Until(who.Expires)
+	if left > 0 && c.expiry != nil && !c.failed.Load() {
+		c.expiry.Reset(left) // It was renewed just now, or the clock was put back.
+	}
 	c.mu.Unlock()
-	if time.Now().Before(who.Expires) {
-		return // It was renewed just now.
+	if left > 0 {
+		return
 	}
 	c.audit.Info("session.expired", "session", session)
 	if who.Source == auth.Certificate {
-		c.failNow(errNoMore)
+		c.revoke(errNoMore)
 		return
 	}
-	c.failNow(errTokenExpired)
+	c.revoke(errTokenExpired)
 }
 
 // usersChanged looks at all sessions after the users file was read anew.
@@ -147,13 +171,9 @@ func (s *Server) usersChanged() {
 		if who.Source != auth.Password {
 			continue
 		}
-		now, err := s.logins.Recheck(who)
-		if err == nil {
-			err = c.assume(now)
-		}
-		if err != nil {
+		if err := c.become(who); err != nil {
 			c.audit.Info("session.expired", "session", who.Session(), "reason", "the users file does not have it any more")
-			c.failNow(errAuthentication)
+			c.revoke(errAuthentication)
 			continue
 		}
 		c.recheck()

@@ -177,8 +177,21 @@ func (c *conn) recheck() {
 	c.mu.Unlock()
 	for i := range subs {
 		if err := c.mayRead(&subs[i].route, subs[i].asked); err != nil {
-			c.failNow(err)
+			c.revoke(err)
 			return
 		}
 	}
+}
+
+// revoke ends a session that has lost what it rests on. What waits to be written it has no right to any more: the ERROR
+// comes next. finish waits for no client that does not read it.
+func (c *conn) revoke(err error) {
+	c.mu.Lock()
+	if !c.failed.Load() {
+		c.lost = append(c.lost, c.out.discard()...)
+		c.revoked = true
+		c.fail(err, "")
+	}
+	c.mu.Unlock()
+	c.kick()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/natstomp/natstomp/authz"
@@ -22,15 +21,10 @@ func (s *Server) newRights() error {
 		}
 		s.log.Warn("nothing is allowed to anybody: auth.mode is " + s.cfg.Auth.Mode + " and there is no authz.policy")
 	}
-	model := ""
-	if cfg.Model != "" {
-		text, err := os.ReadFile(cfg.Model)
-		if err != nil {
-			return fmt.Errorf("authz.model: %w", err)
-		}
-		model = string(text)
+	model, err := cfg.model()
+	if err != nil {
+		return err
 	}
-	var err error
 	s.rights, err = authz.New(authz.Config{Model: model, Changed: s.policyChanged, Logger: s.log})
 	if err != nil {
 		return fmt.Errorf("authz.model: %w", err)

@@ -16,8 +16,8 @@ import (
 func newPolicy(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "policy",
-		Short: "Check, test and explain a policy",
-		Long: "policy works with the files that say who may do what (authz.policy, authz.model), without a server.\n" +
+		Short: "Check, test, explain and push a policy",
+		Long: "policy works with the files that say who may do what (authz.policy, authz.model). Only push needs NATS.\n" +
 			"How they are written is in docs/policies.md.",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -27,7 +27,7 @@ func newPolicy(p process) *cobra.Command {
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
-	c.AddCommand(newPolicyCheck(p), newPolicyTest(p), newPolicyExplain(p))
+	c.AddCommand(newPolicyCheck(p), newPolicyTest(p), newPolicyExplain(p), newPolicyPush(p))
 	return c
 }
 

@@ -59,7 +59,7 @@ func (s *Server) shed(octets uint64) (found uint64) {
 		}
 		found += uint64(q.octets)
 		s.shedding.Add(1)
-		q.c.log.Warn("client.slow", "session", q.session, "reason", "memory_limit", "pending", q.octets)
+		q.c.audit.Warn("client.slow", "session", q.session, "reason", "memory_limit", "pending", q.octets)
 		q.c.abort()
 	}
 	return found

@@ -115,34 +115,30 @@ func (s *Server) sessions() []*conn {
 	return conns
 }
 
-// checked says whether rights exist on a pattern; those that stay on the connection need none.
-func checked(p router.Pattern) bool {
-	return p != router.Reply && p != router.TempQueue && p != router.TempTopic
-}
-
 // mayWrite is the right to SEND.
 func (c *conn) mayWrite(route *router.Route, destination []byte) error {
-	rights := c.rights.Load()
-	if rights == nil || !checked(route.Pattern) || rights.Allowed(authz.Write, route.Pattern.String(), route.Channel) {
-		return nil
-	}
-	return c.denied(authz.Write, destination)
+	return c.may(authz.Write, route, destination)
 }
 
-// mayRead is the right to SUBSCRIBE. A wildcard that reaches stored topics needs it for both kinds.
+// mayRead is the right to SUBSCRIBE.
 func (c *conn) mayRead(route *router.Route, destination []byte) error {
+	return c.may(authz.Read, route, destination)
+}
+
+func (c *conn) may(a authz.Action, route *router.Route, destination []byte) error {
 	rights := c.rights.Load()
-	if rights == nil || !checked(route.Pattern) {
+	if rights == nil || isLocal(route.Pattern) {
 		return nil
 	}
-	allowed := rights.Allowed(authz.Read, route.Pattern.String(), route.Channel)
+	// Not the list of targets: this is asked for each SEND.
+	allowed := rights.Allowed(a, route.Pattern.String(), route.Channel)
 	if allowed && route.Mixed {
-		allowed = rights.Allowed(authz.Read, router.Store.String(), route.Channel)
+		allowed = rights.Allowed(a, router.Store.String(), route.Channel)
 	}
 	if allowed {
 		return nil
 	}
-	return c.denied(authz.Read, destination)
+	return c.denied(a, destination)
 }
 
 // denied is the refusal of an action that the policy does not allow. The text says no more than the client knows.

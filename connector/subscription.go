@@ -209,7 +209,7 @@ func (s *subscription) overflow() (wake bool) {
 
 // tooSlow ends a connection that does not read what is sent to it. c.mu is held.
 func (c *conn) tooSlow() {
-	c.log.Warn("client.slow", "session", c.session, "reason", "limits.pending_bytes")
+	c.audit.Warn("client.slow", "session", c.session, "reason", "limits.pending_bytes")
 	c.lost = append(c.lost, c.out.discard()...)
 	c.fail(errSlowConsumer, "")
 }

@@ -93,7 +93,7 @@ func (c *conn) write(buffers net.Buffers) error {
 // socket that still count, so the reader goes on to their end.
 func (c *conn) writeFailed(err error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) && !c.failed.Load() {
-		c.log.Warn("client.slow", "session", c.session, "reason", "limits.write_stall")
+		c.audit.Warn("client.slow", "session", c.session, "reason", "limits.write_stall")
 		c.abort()
 		return
 	}

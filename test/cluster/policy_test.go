@@ -57,7 +57,15 @@ func (p *policyNodes) push(policy string) (string, error) {
 	if err := os.WriteFile(file, []byte(policy), 0o600); err != nil {
 		p.t.Fatal(err)
 	}
-	cmd := exec.Command(program, "policy", "push", "policy.csv", "--nats-url", p.url)
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "policies.md"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	shown := regexp.MustCompile(`(?m)^\$ natstomp (policy push .*) nats://n1\.example:4222$`).FindSubmatch(page)
+	if shown == nil {
+		p.t.Fatal("docs/policies.md does not show the command")
+	}
+	cmd := exec.Command(program, append(strings.Fields(string(shown[1])), p.url)...)
 	cmd.Dir = filepath.Dir(file)
 	out, err := cmd.CombinedOutput()
 	return string(out), err

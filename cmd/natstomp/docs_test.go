@@ -51,7 +51,7 @@ func elsewhere(t *testing.T) *strings.Replacer {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close() //nolint:errcheck // All are held until each has been chosen.
+		defer l.Close() // All are held until each has been chosen.
 		pairs = append(pairs, port, fmt.Sprint(l.Addr().(*net.TCPAddr).Port))
 	}
 	return strings.NewReplacer(pairs...)

@@ -271,7 +271,7 @@ var known = strings.Fields(`Nats-Rollup Nats-Msg-Id Nats-TTL Nats-Expected-Strea
 	Nats-Marker-Reason Nats-Service-Error Nats-Service-Error-Code Nats-Sequence Nats-Time-Stamp Nats-Subject Nats-Stream Nats-Num-Pending
 	Nats-Pin-Id Nats-Stomp-Origin Nats-Request-Info Nats-Trace-Dest Nats- Stomp-Headers Status Description traceparent tracestate
 	content-type content-encoding Content-Length Destination Message-Id SUBSCRIPTION Receipt Redelivered X-Seq X-Error X-Delay Expires
-	Transaction X-Dedup-Id JMSXGroupID persistent priority type correlation-id Reply-To Host Timeout a b`)
+	Transaction X-Dedup-Id JMSXGroupSeq JMSType persistent priority type correlation-id Reply-To Host Timeout a b`)
 
 func randomName(r *rand.Rand) string {
 	switch r.IntN(6) {

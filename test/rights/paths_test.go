@@ -140,8 +140,11 @@ func TestC10Groups(t *testing.T) {
 	anna.ask("SUBSCRIBE", "id", "3", "destination", "/topic-store/shared", "durable-subscription-name", "d")
 	anna.ask("SUBSCRIBE", "id", "4", "destination", "/command/shared")
 	for _, attempt := range [][]string{
-		{"/topic/shared", "x-group", "g"}, {"/queue/shared", "ack", "client"}, {"/topic-store/shared", "durable-subscription-name", "d"},
-		{"/command/shared"}, {"/query/shared"},
+		{"/topic/shared", "x-group", "g"},
+		{"/queue/shared", "ack", "client"},
+		{"/topic-store/shared", "durable-subscription-name", "d"},
+		{"/command/shared"},
+		{"/query/shared"},
 	} {
 		c := s.as("mallory")
 		c.frame("SUBSCRIBE", append([]string{"id", "1", "destination"}, attempt...)...)
@@ -161,8 +164,12 @@ func TestC11Transactions(t *testing.T) {
 			nc := s.native()
 			subs := []*nats.Subscription{s.listen(nc, "secret"), s.listen(nc, "stomp.>"), s.listen(nc, "open")}
 			for _, sends := range [][]string{
-				{"/queue/open", "/queue/open", "/topic/secret"}, {"/topic/open", "/queue/secret"}, {"/topic/open", "/topic/secret"},
-				{"/topic/open", "/topic-store/secret"}, {"/topic/open", "/query/secret"}, {"/topic/open", "/command/secret"},
+				{"/queue/open", "/queue/open", "/topic/secret"},
+				{"/topic/open", "/queue/secret"},
+				{"/topic/open", "/topic/secret"},
+				{"/topic/open", "/topic-store/secret"},
+				{"/topic/open", "/query/secret"},
+				{"/topic/open", "/command/secret"},
 			} {
 				s.load(all)
 				c := s.over(transport, "mallory")

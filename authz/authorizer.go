@@ -14,8 +14,8 @@ type Config struct {
 	// Model is the text of a Casbin model; empty is DefaultModel. It may change effect, roles and matcher; request and rule
 	// keep their fields, and chanMatch(r.chan, p.chan, r.sub) must be one of the conditions that && joins in the matcher.
 	Model string
-	// Changed is called after each policy that was taken or refused, by the goroutine that brought it and with no lock
-	// held. Two calls may overlap. Default nil.
+	// Changed is called after each policy that was taken or refused, with the status that this attempt led to, by the
+	// goroutine that brought it and with no lock held. Two calls may overlap. Default nil.
 	Changed func(Status)
 	// Logger receives decisions that failed, which only a faulty Model can cause. Default: discard.
 	Logger *slog.Logger
@@ -108,8 +108,8 @@ func AllowAll() *Authorizer {
 // before stays. Origin says where the text came from, for faults and Status. When Load has returned, no decision of the
 // policy before is given any more. Calls take effect one after the other; the text is not kept.
 func (a *Authorizer) Load(origin string, text []byte) error {
-	err := a.take(origin, text)
-	a.tell()
+	st, err := a.take(origin, text)
+	a.tell(st)
 	return err
 }
 
@@ -117,14 +117,21 @@ func (a *Authorizer) Load(origin string, text []byte) error {
 func (a *Authorizer) Fail(origin string, err error) {
 	a.mu.Lock()
 	_ = a.refuse(fmt.Errorf("%s: %w", origin, err))
+	st := a.status
 	a.mu.Unlock()
-	a.tell()
+	a.tell(st)
 }
 
-// take is Load without telling.
-func (a *Authorizer) take(origin string, policy []byte) error {
+// take is Load without telling; the status is that which the attempt led to.
+func (a *Authorizer) take(origin string, policy []byte) (Status, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	err := a.replace(origin, policy)
+	return a.status, err
+}
+
+// replace puts a policy in force or refuses it. a.mu is held.
+func (a *Authorizer) replace(origin string, policy []byte) error {
 	t := parse(policy, len(a.definition.roles) > 0)
 	if len(t.faults) > 0 {
 		return a.refuse(&PolicyError{origin, t.faults})
@@ -147,9 +154,9 @@ func (a *Authorizer) refuse(err error) error {
 	return err
 }
 
-func (a *Authorizer) tell() {
+func (a *Authorizer) tell(st Status) {
 	if a.changed != nil {
-		a.changed(a.Status())
+		a.changed(st)
 	}
 }
 

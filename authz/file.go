@@ -78,9 +78,9 @@ func (f *File) look(always bool) error {
 		f.authorizer.Fail(f.path, err)
 		return fmt.Errorf("%s: %w", f.path, err)
 	}
-	err = f.authorizer.take(f.path, text) // Under the lock: who has read last must be taken last.
+	st, err := f.authorizer.take(f.path, text) // Under the lock: who has read last must be taken last.
 	f.mu.Unlock()
-	f.authorizer.tell()
+	f.authorizer.tell(st)
 	return err
 }
 

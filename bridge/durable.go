@@ -204,6 +204,48 @@ func (id DurableID) same(have jetstream.ConsumerConfig, route router.Route, star
 	return nil
 }
 
+// DurableChannel returns the channel, in dot form, of a durable subscription to stored topics of natstomp's own stream:
+// what a session needs the right to read to delete it without naming its destination.
+func (b *Bridge) DurableChannel(id DurableID) (string, error) {
+	route := router.Route{Pattern: router.Store}
+	have, err := b.durableConfig(route, id)
+	if err != nil {
+		return "", err
+	}
+	channel, ok := strings.CutPrefix(have.FilterSubject, strings.TrimSuffix(b.cfg.Store.Subjects, ">"))
+	if !ok {
+		return "", ErrDurableFilter
+	}
+	return channel, nil
+}
+
+// CheckDurable returns nil if a durable subscription is one to the destination of route.
+func (b *Bridge) CheckDurable(route router.Route, id DurableID) error {
+	have, err := b.durableConfig(route, id)
+	if err != nil {
+		return err
+	}
+	return id.same(have, route, nil)
+}
+
+func (b *Bridge) durableConfig(route router.Route, id DurableID) (have jetstream.ConsumerConfig, err error) {
+	p, err := b.stored(route)
+	if err != nil {
+		return have, err
+	}
+	err = b.persist(func(ctx context.Context) error {
+		c, err := b.cfg.JS.Consumer(ctx, p.stream, id.consumer())
+		if err == nil {
+			have = c.CachedInfo().Config
+		}
+		return err
+	})
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		err = ErrNoDurable
+	}
+	return have, err
+}
+
 // DeleteDurable removes a durable subscription to a destination like route; its position is gone with it. Other
 // attachments are told that they lost it.
 func (b *Bridge) DeleteDurable(route router.Route, id DurableID) error {

@@ -82,6 +82,7 @@ type conn struct {
 	receipts receipts                   // guarded by mu
 	fault    error                      // guarded by mu; what the ERROR tells
 	lost     []autoAck                  // guarded by mu; deliveries that were dropped unwritten
+	revoked  bool                       // guarded by mu; the session has lost what it rests on
 	queues   map[*subscription]struct{} // guarded by mu; queue subscriptions that pull
 	unacked  int                        // guarded by mu; messages that the client holds
 	held     int                        // guarded by mu; octets of those
@@ -226,7 +227,9 @@ func (c *conn) finish(receipt string, cause error) {
 		c.conclude(receipt, cause, orderly)
 	}
 	c.returnLost() // What the slow-consumer policy dropped does not wait for the socket.
+	stop := c.hurry()
 	c.endWriter()
+	stop()
 	c.returnLost()
 	c.work.Wait()
 	c.srv.freeSlot(c)
@@ -235,6 +238,17 @@ func (c *conn) finish(receipt string, cause error) {
 	}
 	_ = c.net.Close() // The session is over either way.
 	c.logEnd(cause)
+}
+
+// hurry cuts a session that was revoked and whose client does not read why. The caller stops it.
+func (c *conn) hurry() (stop func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.revoked {
+		return func() {}
+	}
+	late := time.AfterFunc(drainTime, c.abort)
+	return func() { late.Stop() }
 }
 
 // owesAutos says whether messages of ack:auto wait to be written: a peer that has closed its side would lose them.

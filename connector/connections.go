@@ -84,7 +84,7 @@ func (s *Server) Disconnect(id string) bool {
 		session := c.shown.session
 		c.mu.Unlock()
 		c.audit.Info("client.kicked", "session", session)
-		c.failNow(errKicked)
+		c.revoke(errKicked)
 		return true
 	}
 	return false

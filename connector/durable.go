@@ -2,6 +2,7 @@ package connector
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/natstomp/natstomp/bridge"
 	"github.com/natstomp/natstomp/connector/frame"
@@ -48,7 +49,14 @@ func (c *conn) durableOf(f *frame.Frame) (*bridge.DurableID, error) {
 // deleted. s is nil where it is not attached here.
 func (c *conn) deleteDurable(f *frame.Frame, s *subscription, id bridge.DurableID) error {
 	route := router.Route{Pattern: router.Store}
-	if destination, ok := f.Lookup("destination"); ok && s == nil {
+	destination, named := f.Lookup("destination")
+	switch {
+	case s != nil && s.durable != id:
+		return refuse("the subscription is not attached to the durable subscription %s", printable(id.Name))
+	case s != nil:
+		route = s.route
+		c.remove(s)
+	case named:
 		var err error
 		if route, err = c.parse(destination, router.Subscribe); err != nil {
 			return err
@@ -60,23 +68,41 @@ func (c *conn) deleteDurable(f *frame.Frame, s *subscription, id bridge.DurableI
 			return err
 		}
 	}
-	if s != nil {
-		if s.durable != id {
-			return refuse("the subscription is not attached to the durable subscription %s", printable(id.Name))
-		}
-		route = s.route
-		c.remove(s)
-	}
 	number := c.reserve(c.receiptOf(f), 0, nil)
 	c.background(func() {
+		var err error
 		if s != nil {
 			s.leave()
+		} else {
+			err = c.mayDelete(route, named, id)
 		}
-		err := c.srv.bridge.DeleteDurable(route, id)
+		if err == nil {
+			err = c.srv.bridge.DeleteDurable(route, id)
+		}
 		if errors.Is(err, bridge.ErrNoDurable) && s == nil {
 			err = refuse("no durable subscription %s exists", printable(id.Name))
 		}
 		c.settle(number, err)
 	})
 	return nil
+}
+
+// mayDelete says whether a durable subscription that is not attached here can be deleted: it must be one to the destination
+// that the client named, or its own has to be one that the session may read.
+func (c *conn) mayDelete(route router.Route, named bool, id bridge.DurableID) error {
+	if named {
+		err := c.srv.bridge.CheckDurable(route, id)
+		if errors.Is(err, bridge.ErrDurableFilter) {
+			err = refuse("the durable subscription %s has another destination", printable(id.Name))
+		}
+		return err
+	}
+	if c.rights.Load() == nil {
+		return nil
+	}
+	var err error
+	if route.Channel, err = c.srv.bridge.DurableChannel(id); err != nil {
+		return err
+	}
+	return c.mayRead(&route, []byte(primaryPrefix[router.Store]+strings.ReplaceAll(route.Channel, ".", "/")))
 }

@@ -1,6 +1,9 @@
 package connector
 
-import "net"
+import (
+	"net"
+	"time"
+)
 
 // ErrorText is what a client is told of a fault, and whether it is more than the log's.
 func ErrorText(err error) (text string, known bool) {
@@ -54,5 +57,17 @@ func (s *Server) eachConn(f func(*conn)) {
 		c.mu.Lock()
 		f(c)
 		c.mu.Unlock()
+	}
+}
+
+// PutClockBack makes every session's end come so much later than its timer, which fires now.
+func (s *Server) PutClockBack(by time.Duration) {
+	var conns []*conn
+	s.eachConn(func(c *conn) {
+		c.who.Expires = time.Now().Add(by)
+		conns = append(conns, c)
+	})
+	for _, c := range conns {
+		c.expire()
 	}
 }

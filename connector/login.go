@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/natstomp/natstomp/connector/auth"
@@ -50,17 +51,29 @@ func (c *conn) login(f *frame.Frame) error {
 	ctx, cancel := c.limited(c.srv.cfg.Limits.ConnectTimeout)
 	defer cancel()
 	who, err := c.srv.logins.Authenticate(ctx, shown)
+	if err == nil {
+		err = c.become(who)
+	}
 	if err != nil {
 		return c.turnAway(err)
 	}
-	if err := c.assume(who); err != nil {
-		return err
-	}
-	// The users file may have changed meanwhile. From now on usersChanged knows whom to ask about.
-	if _, err := c.srv.logins.Recheck(who); err != nil {
-		return c.turnAway(err)
-	}
 	return nil
+}
+
+// become is assume for an identity that the users file may change at any time, also while the passcode was checked:
+// what the session has in the end is what the file says.
+func (c *conn) become(who auth.Identity) error {
+	for {
+		if err := c.assume(who); err != nil {
+			return err
+		}
+		// usersChanged knows it from now on.
+		next, err := c.srv.logins.Recheck(who)
+		if err != nil || slices.Equal(next.Roles, who.Roles) {
+			return err
+		}
+		who = next
+	}
 }
 
 // assume gives the session an identity, and the rights of that.
@@ -68,7 +81,7 @@ func (c *conn) assume(who auth.Identity) error {
 	if c.srv.rights != nil && c.via != viaLocal {
 		rights, err := c.srv.rights.Session(who.Name, who.Roles)
 		if err != nil {
-			return c.turnAway(err)
+			return err
 		}
 		c.rights.Store(rights)
 	}
@@ -130,7 +143,7 @@ func (c *conn) refresh(f *frame.Frame) error {
 		return c.turnAway(err)
 	}
 	if err := c.assume(next); err != nil {
-		return err
+		return c.turnAway(err)
 	}
 	c.recheck() // The roles of the new token may be fewer.
 	c.audit.Info("session.renewed", "session", c.session, "until", next.Expires)
@@ -153,10 +166,10 @@ func (c *conn) expire() {
 	}
 	c.audit.Info("session.expired", "session", session)
 	if who.Source == auth.Certificate {
-		c.failNow(errNoMore)
+		c.revoke(errNoMore)
 		return
 	}
-	c.failNow(errTokenExpired)
+	c.revoke(errTokenExpired)
 }
 
 // usersChanged looks at all sessions after the users file was read anew.
@@ -168,13 +181,9 @@ func (s *Server) usersChanged() {
 		if who.Source != auth.Password || c.failed.Load() {
 			continue
 		}
-		now, err := s.logins.Recheck(who)
-		if err == nil {
-			err = c.assume(now)
-		}
-		if err != nil {
+		if err := c.become(who); err != nil {
 			c.audit.Info("session.expired", "session", who.Session(), "reason", "the users file does not have it any more")
-			c.failNow(errAuthentication)
+			c.revoke(errAuthentication)
 			continue
 		}
 		c.recheck()

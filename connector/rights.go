@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/natstomp/natstomp/authz"
@@ -22,15 +21,10 @@ func (s *Server) newRights() error {
 		}
 		s.log.Warn("nothing is allowed to anybody: auth.mode is " + s.cfg.Auth.Mode + " and there is no authz.policy")
 	}
-	model := ""
-	if cfg.Model != "" {
-		text, err := os.ReadFile(cfg.Model)
-		if err != nil {
-			return fmt.Errorf("authz.model: %w", err)
-		}
-		model = string(text)
+	model, err := cfg.model()
+	if err != nil {
+		return err
 	}
-	var err error
 	s.rights, err = authz.New(authz.Config{Model: model, Changed: s.policyChanged, Logger: s.log})
 	if err != nil {
 		return fmt.Errorf("authz.model: %w", err)
@@ -121,34 +115,30 @@ func (s *Server) sessions() []*conn {
 	return conns
 }
 
-// checked says whether rights exist on a pattern; those that stay on the connection need none.
-func checked(p router.Pattern) bool {
-	return p != router.Reply && p != router.TempQueue && p != router.TempTopic
-}
-
 // mayWrite is the right to SEND.
 func (c *conn) mayWrite(route *router.Route, destination []byte) error {
-	rights := c.rights.Load()
-	if rights == nil || !checked(route.Pattern) || rights.Allowed(authz.Write, route.Pattern.String(), route.Channel) {
-		return nil
-	}
-	return c.denied(authz.Write, destination)
+	return c.may(authz.Write, route, destination)
 }
 
-// mayRead is the right to SUBSCRIBE. A wildcard that reaches stored topics needs it for both kinds.
+// mayRead is the right to SUBSCRIBE.
 func (c *conn) mayRead(route *router.Route, destination []byte) error {
+	return c.may(authz.Read, route, destination)
+}
+
+func (c *conn) may(a authz.Action, route *router.Route, destination []byte) error {
 	rights := c.rights.Load()
-	if rights == nil || !checked(route.Pattern) {
+	if rights == nil || isLocal(route.Pattern) {
 		return nil
 	}
-	allowed := rights.Allowed(authz.Read, route.Pattern.String(), route.Channel)
+	// Not the list of targets: this is asked for each SEND.
+	allowed := rights.Allowed(a, route.Pattern.String(), route.Channel)
 	if allowed && route.Mixed {
-		allowed = rights.Allowed(authz.Read, router.Store.String(), route.Channel)
+		allowed = rights.Allowed(a, router.Store.String(), route.Channel)
 	}
 	if allowed {
 		return nil
 	}
-	return c.denied(authz.Read, destination)
+	return c.denied(a, destination)
 }
 
 // denied is the refusal of an action that the policy does not allow. The text says no more than the client knows.
@@ -177,8 +167,21 @@ func (c *conn) recheck() {
 	c.mu.Unlock()
 	for i := range subs {
 		if err := c.mayRead(&subs[i].route, subs[i].asked); err != nil {
-			c.failNow(err)
+			c.revoke(err)
 			return
 		}
 	}
+}
+
+// revoke ends a session that has lost what it rests on. What waits to be written it has no right to any more: the ERROR
+// comes next. finish waits for no client that does not read it.
+func (c *conn) revoke(err error) {
+	c.mu.Lock()
+	if !c.failed.Load() {
+		c.lost = append(c.lost, c.out.discard()...)
+		c.revoked = true
+		c.fail(err, "")
+	}
+	c.mu.Unlock()
+	c.kick()
 }

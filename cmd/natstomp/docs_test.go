@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,20 +22,39 @@ func TestDocumentedCommands(t *testing.T) {
 		t.Skip("the commands need openssl")
 	}
 	dir := t.TempDir()
-	for _, page := range []string{"authentication"} {
+	elsewhere := elsewhere(t)
+	for _, page := range []string{"authentication", "security"} {
 		commands, files := documented(t, page)
+		commands = elsewhere.Replace(commands)
 		if strings.Count(commands, "natstomp ") < 5 {
 			t.Fatalf("%s: only these commands were found:\n%s", page, commands)
 		}
-		script := "exec sh -eu commands.sh\n-- commands.sh --\n" + commands
+		// What a page starts it also stops, but not if a command before that fails.
+		const end = "trap 'test ! -e natstomp.pid || kill $(cat natstomp.pid) 2> end.log || true' EXIT\n"
+		script := "exec sh -eu commands.sh\n-- commands.sh --\n" + end + commands
 		for name, text := range files {
-			script += fmt.Sprintf("-- %s --\n%s", name, text)
+			script += fmt.Sprintf("-- %s --\n%s", name, elsewhere.Replace(text))
 		}
 		if err := os.WriteFile(filepath.Join(dir, page+".txtar"), []byte(script), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	testscript.Run(t, testscript.Params{Dir: dir})
+}
+
+// elsewhere replaces the addresses of the pages by some that are free, on loopback.
+func elsewhere(t *testing.T) *strings.Replacer {
+	t.Helper()
+	pairs := []string{"0.0.0.0:", "127.0.0.1:"}
+	for _, port := range []string{"61614", "15673", "8161"} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close() // All are held until each has been chosen.
+		pairs = append(pairs, port, fmt.Sprint(l.Addr().(*net.TCPAddr).Port))
+	}
+	return strings.NewReplacer(pairs...)
 }
 
 // TestDocumentedUsers logs in with the example of a users file.

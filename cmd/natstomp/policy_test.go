@@ -98,10 +98,37 @@ func TestPolicyDocs(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkCommand(t, "policy test table.yaml", "table.yaml: good, 6 decisions\n")
+		case "text":
+			if !strings.HasPrefix(text, "$ natstomp policy push ") {
+				t.Errorf("this block is not tested:\n%s", text) // That one is, by test/cluster.
+			}
 		default:
 			t.Errorf("a block of kind %q is not tested", kind)
 		}
 	}
+}
+
+// TestREADMEPolicy loads the policy that README shows, and asks it what README says.
+func TestREADMEPolicy(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, policy, found := strings.Cut(string(text), "\n```\np, role:shop")
+	policy, _, ended := strings.Cut(policy, "```\n")
+	if !found || !ended {
+		t.Fatal("README shows no policy")
+	}
+	t.Chdir(t.TempDir())
+	table := "policy: policy.csv\ntests:\n" +
+		"  - {identity: ann, allow: [write /queue/orders/eu, read /topic/news/sports, read /queue/inbox/ann], deny: [read /queue/orders/eu]}\n" +
+		"  - {identity: bob, allow: [read /topic/news/sports, read /queue/inbox/bob], deny: [write /queue/orders/eu, read /queue/inbox/ann]}\n"
+	for name, text := range map[string]string{"policy.csv": "p, role:shop" + policy, "table.yaml": table} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	checkCommand(t, "policy test table.yaml", "table.yaml: good, 8 decisions\n")
 }
 
 // checkCommand runs a command line and compares what it writes, unless nothing is wanted; then it must end well.

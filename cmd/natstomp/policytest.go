@@ -22,16 +22,17 @@ func newPolicyTest(p process) *cobra.Command {
 		Long: "test reads YAML files. Each names a policy, beside itself, and lists who may do what and who may not:\n\n" +
 			"  policy: policy.csv\n  model: model.conf                # Only for one of your own.\n  tests:\n    - name: anna of sales          # Optional.\n" +
 			"      identity: anna\n      roles: [sales]               # Those of the token; the policy may add some.\n" +
-			"      allow: [read events orders.*, write queues jobs]\n      deny: [read events orders.>]\n" +
+			"      allow: [read /topic/orders/*, write queues jobs]\n      deny: [read events orders.>]\n" +
 			"    - {identity: 'role:sales', refused: true}   # Is not let in at all.\n\n" +
-			"It exits with 1 if anything is not as the table says.",
+			"Destinations are understood as the configuration has them. It exits with 1 if anything is not as the table says.",
 		Example: "  natstomp policy test policy.yaml",
 		Args:    someFiles,
 	}
+	settings := addSettings(c, p)
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		wrong := 0
 		for _, file := range args {
-			t := table{process: p, file: file}
+			t := table{process: p, file: file, settings: settings}
 			if err := t.run(); err != nil {
 				return err
 			}
@@ -52,6 +53,7 @@ func newPolicyTest(p process) *cobra.Command {
 type table struct {
 	process
 	file         string
+	settings     *policySettings
 	asked, wrong int
 }
 
@@ -135,13 +137,17 @@ func (t *table) test(a *authz.Authorizer, test *tableTest) error {
 		want   bool
 	}{{test.Allow, true}, {test.Deny, false}} {
 		for _, text := range side.wishes {
-			w, err := parseWish(strings.Fields(text.text))
+			w, err := parseWish(strings.Fields(text.text), t.settings)
 			if err != nil {
 				return fmt.Errorf("%s:%d: %q: %w", t.file, text.line, text.text, err)
 			}
 			t.asked++
-			if x := s.Explain(w.action, w.resource, w.channel); x.Allowed != side.want {
-				t.show(text.line, test, fmt.Sprintf("%v: got %s (%s), want %s", w, verdict(x.Allowed), x.Reason, verdict(side.want)))
+			if allowed, each := w.explain(s); allowed != side.want {
+				reason := "no right is needed"
+				if len(each) > 0 {
+					reason = each[0].Reason
+				}
+				t.show(text.line, test, fmt.Sprintf("%v: got %s (%s), want %s", w, verdict(allowed), reason, verdict(side.want)))
 			}
 		}
 	}

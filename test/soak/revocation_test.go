@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +22,8 @@ import (
 const (
 	// revoked and kept are the sessions that lose their right and those that do not, each with a subscription.
 	revoked, kept = 2_500 / slowness, 2_500 / slowness
+	// watched are those of the latter to which messages flow all the time.
+	watched = 50
 	// revokedWithin is how long a session may go on without its right.
 	revokedWithin = time.Second * slowness
 	// tokenSecret signs the tokens of this test.
@@ -35,9 +38,11 @@ const (
 func TestRevocation(t *testing.T) {
 	r := newRevocation(t)
 	others := r.open(t, kept, "kept", time.Hour)
+	finish := r.watch(t, others[:watched])
 	t.Run("policy", func(t *testing.T) { r.byPolicy(t) })
 	t.Run("expiry", func(t *testing.T) { r.byExpiry(t) })
 	t.Run("operator", func(t *testing.T) { r.byOperator(t) })
+	finish()
 	writer := r.connect(t, "writer", time.Hour)
 	for i, c := range others {
 		if err := writer.Send(send(fmt.Sprintf("/topic/kept/%d", i), []byte("still there"))); err != nil {
@@ -66,6 +71,70 @@ func newRevocation(t *testing.T) *revocation {
 	}
 	r.srv = testserver.Start(t, "--config", config, "--authz-policy", r.policy, "--nats-embedded-listen", "off", "--log-level", "warn")
 	return r
+}
+
+// watch sends messages to sessions that keep their right, one after the other all the time, until finish: each gets its
+// own in their order and soon, and nothing else.
+func (r *revocation) watch(t *testing.T, conns []*stompclient.Conn) (finish func()) {
+	t.Helper()
+	writer := r.connect(t, "watcher", time.Hour)
+	var team crew
+	stop := make(chan struct{})
+	sent := make([]atomic.Int64, len(conns))
+	var longest atomic.Int64
+	team.launch(func() error {
+		tick := time.NewTicker(2 * time.Millisecond)
+		defer tick.Stop()
+		for i := 0; ; i = (i + 1) % len(conns) {
+			select {
+			case <-tick.C:
+			case <-stop:
+				for i := range conns { // The last of each ends its reader.
+					if err := writer.Send(send(fmt.Sprintf("/topic/kept/%d", i), []byte("end"))); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			body := fmt.Sprintf("%d %d", sent[i].Add(1), time.Now().UnixNano())
+			if err := writer.Send(send(fmt.Sprintf("/topic/kept/%d", i), []byte(body))); err != nil {
+				return err
+			}
+		}
+	})
+	for i, c := range conns {
+		team.launch(func() error {
+			for n := int64(1); ; n++ {
+				f, err := c.Read(patience)
+				switch {
+				case err != nil || f.Command != "MESSAGE":
+					return unexpected(f, err, "a message of a session that keeps its right")
+				case string(f.Body) == "end" && n == sent[i].Load()+1:
+					return nil
+				}
+				var number, at int64
+				if _, err := fmt.Sscan(string(f.Body), &number, &at); err != nil || number != n {
+					return fmt.Errorf("session %d got %q, want message %d", i, f.Body, n)
+				}
+				for took := time.Now().UnixNano() - at; ; {
+					if old := longest.Load(); took <= old || longest.CompareAndSwap(old, took) {
+						break
+					}
+				}
+			}
+		})
+	}
+	return func() {
+		close(stop)
+		if err := team.wait(); err != nil {
+			t.Fatal(err)
+		}
+		took := time.Duration(longest.Load())
+		t.Logf("the longest way of a message to a session that keeps its right: %v", took)
+		if took > revokedWithin {
+			t.Errorf("a message to a session that keeps its right took %v, want at most %v", took, revokedWithin)
+		}
+	}
 }
 
 // load puts a policy in place, as an editor does.

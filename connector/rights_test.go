@@ -1,0 +1,158 @@
+package connector_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/natstomp/natstomp/connector"
+	"github.com/natstomp/natstomp/test/stompclient"
+	"github.com/natstomp/natstomp/test/tokens"
+)
+
+// write puts a text into a file.
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestUserRemovedDuringLogin takes a user out of the file while his passcode is checked: nobody would look at the session
+// later on.
+func TestUserRemovedDuringLogin(t *testing.T) {
+	t.Parallel()
+	hash, err := bcrypt.GenerateFromPassword([]byte("wonderland"), 13) // Takes its time.
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "users.txt")
+	write(t, file, "alice:"+string(hash)+":\n")
+	g := newRig(t, func(cfg *connector.Config) { cfg.Auth.Mode, cfg.Auth.UsersFile = "users", file })
+	c, err := stompclient.Dial(g.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Send(stompclient.New("CONNECT", "accept-version", "1.2", "login", "alice", "passcode", "wonderland")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "a session", func() bool { return g.Sessions() == 1 })
+	write(t, file, "bob:"+string(hash)+":\n")
+	if err := g.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		switch f, err := c.Read(patience); {
+		case err != nil:
+			t.Fatalf("a session of somebody who is not in the users file any more goes on: %v", err)
+		case f.Command == "ERROR":
+			return
+		}
+	}
+}
+
+// TestExpiryWhenTheClockIsPutBack fires the timer of a token's end while the clock says that it is not over yet.
+func TestExpiryWhenTheClockIsPutBack(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, func(cfg *connector.Config) {
+		cfg.Auth.Mode = "jwt"
+		cfg.Auth.JWT.HMACSecret = tokens.Secret
+	})
+	now := time.Now()
+	token := tokens.Sign(t, now, tokens.Signers()["HS256"], nil, tokens.Values{"sub": "anna", "exp": now.Add(time.Hour).Unix()})
+	conn, err := stompclient.Dial(g.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Connect("1.2", "passcode", token); err != nil {
+		t.Fatal(err)
+	}
+	g.PutClockBack(300 * time.Millisecond)
+	(&client{conn, t}).refused("token expired")
+}
+
+// TestRevokedReaderIsNotWaitedFor takes the right from a client that does not read: it gets nothing of what waits for it,
+// and the socket is closed without it.
+func TestRevokedReaderIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "policy.csv")
+	write(t, file, "p, *, events, a, *, allow\n")
+	g := newRig(t, func(cfg *connector.Config) {
+		cfg.Authz.Policy = file
+		cfg.Limits.WriteStall = time.Hour
+	})
+	slow := g.dialUnbuffered()
+	slow.subscribe("/topic/a", "auto")
+	writer := g.dial()
+	for i := range 100 {
+		writer.send("/topic/a", []byte(fmt.Sprint(i)), "receipt", "sent")
+		writer.receipt("sent")
+	}
+	write(t, file, "p, *, events, b, *, allow\n")
+	begun := time.Now()
+	if err := g.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the end of the session that does not read", func() bool { return g.Sessions() == 1 })
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("the session went on for %v without its right", took)
+	}
+	_ = slow
+}
+
+// TestDeletingADurableNeedsTheRight deletes a durable subscription without its destination, with another one, and with
+// its own, while the session must not read what it is for.
+func TestDeletingADurableNeedsTheRight(t *testing.T) {
+	t.Parallel()
+	const both = "p, *, events_store, secret, *, allow\np, *, events_store, open, *, allow\n"
+	file := filepath.Join(t.TempDir(), "policy.csv")
+	write(t, file, both)
+	g := newRig(t, func(cfg *connector.Config) { cfg.Authz.Policy = file })
+	connect := func() *client {
+		conn, err := stompclient.Dial(g.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		if _, err := conn.Connect("1.2", "login", "anna"); err != nil {
+			t.Fatal(err)
+		}
+		return &client{conn, t}
+	}
+	load := func(policy string) {
+		write(t, file, policy)
+		if err := g.Reload(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := connect()
+	c.subscribe("/topic-store/secret", "client", "durable-subscription-name", "d")
+	load(strings.Split(both, "\n")[1] + "\n")
+	c.refused("access denied: no right to read /topic-store/secret")
+	for _, destination := range []string{"", "/topic-store/open", "/topic-store/secret"} {
+		c := connect()
+		headers := []string{"id", "1", "durable-subscription-name", "d", "receipt", "deleted"}
+		want := "access denied: no right to read /topic-store/secret"
+		if destination != "" {
+			headers = append(headers, "destination", destination)
+		}
+		if destination == "/topic-store/open" {
+			want = "the durable subscription d has another destination"
+		}
+		c.do("UNSUBSCRIBE", headers...)
+		c.refused(want)
+	}
+	load(both)
+	c = connect()
+	c.do("UNSUBSCRIBE", "id", "1", "durable-subscription-name", "d", "receipt", "deleted")
+	c.receipt("deleted")
+	c.do("UNSUBSCRIBE", "id", "1", "durable-subscription-name", "d", "receipt", "deleted")
+	c.refused("no durable subscription d exists")
+}

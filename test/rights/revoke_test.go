@@ -1,0 +1,115 @@
+package rights_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/natstomp/natstomp/test/stompclient"
+)
+
+// TestReloadDuringSubscribe changes the policy while sessions subscribe and ask in every order of the two: none is left
+// with a subscription that the policy in force denies.
+func TestReloadDuringSubscribe(t *testing.T) {
+	t.Parallel()
+	const open, closed = "p, root, *, >, *, allow\np, *, *, a, *, allow\n", "p, root, *, >, *, allow\n"
+	s := start(t, closed, nil)
+	root := s.as("root")
+	for round := range 30 {
+		s.load(open)
+		clients := make([]*client, 12)
+		for i := range clients {
+			clients[i] = s.over(transports[i%len(transports)], "mallory")
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for i, c := range clients {
+				destination := []string{"/topic/a", "/queue/a", "/topic-store/a", "/command/a"}[i%4]
+				if err := c.Send(stompclient.New("SUBSCRIBE", "id", "1", "destination", destination)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		time.Sleep(time.Duration(round) * 50 * time.Microsecond) // The reload comes earlier or later among them.
+		s.load(closed)
+		wg.Wait()
+		for _, c := range clients {
+			c.ended("access denied: no right to read /")
+		}
+	}
+	root.nothing()
+}
+
+// TestWhatARevokedSessionLeaves takes the right from a session that holds messages, requests and a transaction: messages
+// are with another consumer at once, its durable subscription is where it was, requesters hear of it, the transaction is
+// nothing, and those who keep their right see nothing at all.
+func TestWhatARevokedSessionLeaves(t *testing.T) {
+	t.Parallel()
+	const kept = "p, root, *, >, *, allow\np, *, events, open.>, *, allow\np, mallory, queues, filled, write, allow\n"
+	const all = kept + "p, mallory, *, secret, *, allow\n"
+	for _, transport := range transports {
+		t.Run(transport, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, all, nil)
+			root := s.as("root")
+			others := make([]*client, 20)
+			for i := range others {
+				others[i] = s.over(transport, fmt.Sprint("other", i))
+				others[i].ask("SUBSCRIBE", "id", "1", "destination", fmt.Sprintf("/topic/open/%d", i))
+			}
+			for i := range 4 {
+				root.ask("SEND", "destination", "/queue/secret", "body", fmt.Sprint(i))
+				root.ask("SEND", "destination", "/topic-store/secret", "body", fmt.Sprint(i))
+			}
+			c := s.over(transport, "mallory")
+			c.ask("SUBSCRIBE", "id", "q", "destination", "/queue/secret", "ack", "client-individual")
+			for i := range 4 {
+				c.message(fmt.Sprint(i))
+			}
+			c.ask("SUBSCRIBE", "id", "d", "destination", "/topic-store/secret", "durable-subscription-name", "d", "x-start", "first", "ack", "client-individual")
+			for i := range 4 {
+				f := c.message(fmt.Sprint(i))
+				if i < 2 {
+					c.frame("ACK", "id", f.Get("ack"))
+				}
+			}
+			c.ask("SUBSCRIBE", "id", "svc", "destination", "/query/secret")
+			root.ask("SUBSCRIBE", "id", "r", "destination", "/reply/r")
+			root.ask("SEND", "destination", "/query/secret", "reply-to", "/reply/r", "body", "asked")
+			c.message("asked")
+			c.ask("BEGIN", "transaction", "t")
+			c.ask("SEND", "destination", "/queue/filled", "transaction", "t", "body", "never")
+
+			begun := time.Now()
+			s.load(kept)
+			c.ended("access denied: no right to read /")
+			if f := root.next("MESSAGE"); f.Get("x-error") == "" || f.Get("x-error") == "timeout" {
+				t.Errorf("the request was answered by %s, want an error at once", f)
+			}
+			root.ask("SUBSCRIBE", "id", "q", "destination", "/queue/secret", "ack", "client")
+			for i := range 4 {
+				if f := root.message(fmt.Sprint(i)); f.Get("redelivered") != "true" {
+					t.Errorf("got %s, want redelivered:true", f)
+				}
+			}
+			if took := time.Since(begun); took > 5*time.Second {
+				t.Errorf("what the session held was with another one after %v", took)
+			}
+			for i, o := range others {
+				root.ask("SEND", "destination", fmt.Sprintf("/topic/open/%d", i), "body", "still there")
+				if o.message("still there"); o.Beats() > 0 {
+					t.Errorf("a session that kept its right got %d heart-beats", o.Beats())
+				}
+			}
+			root.ask("SEND", "destination", "/queue/filled", "body", "first")
+			root.ask("SUBSCRIBE", "id", "f", "destination", "/queue/filled")
+			root.message("first")
+			s.load(all)
+			c = s.over(transport, "mallory")
+			c.ask("SUBSCRIBE", "id", "d", "destination", "/topic-store/secret", "durable-subscription-name", "d", "ack", "client-individual")
+			c.message("2")
+			c.message("3")
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -21,8 +22,6 @@ const (
 	// browsePage and browseBytes bound what is read from a stream at once.
 	browsePage  = 256
 	browseBytes = 256 << 10
-	// browseTimeout bounds the silence while a page is read.
-	browseTimeout = 5 * time.Second
 )
 
 // BrowseReceiver takes the messages of a queue that is looked at.
@@ -64,6 +63,9 @@ func (b *Bridge) BrowseQueue(route router.Route, view View, r BrowseReceiver) (*
 		if err := s.bind(route); err != nil {
 			return nil, err
 		}
+	}
+	if b.gone.has(s.stream) {
+		return nil, ErrNoStream
 	}
 	if !b.launch(s.run) {
 		return nil, ErrStopped
@@ -153,12 +155,14 @@ func (s *Browse) show() error {
 		if err != nil {
 			return err
 		}
-		next, more, err = read(next, last, room)
-		if errors.Is(err, ErrNoStream) {
-			if _, gone := s.info(); errors.Is(gone, jetstream.ErrStreamNotFound) {
-				break // It was empty, and is deleted.
+		// Over an outage it goes on behind what was shown.
+		err = s.b.persist(func(ctx context.Context) (err error) {
+			next, more, err = read(ctx, next, last, room)
+			if errors.Is(err, ErrNoStream) {
+				more, err = s.unanswered(ctx)
 			}
-		}
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -170,10 +174,27 @@ func (s *Browse) show() error {
 	return nil
 }
 
-func (s *Browse) info() (*jetstream.StreamInfo, error) {
-	ctx, cancel := s.b.within(apiTimeout)
-	defer cancel()
-	return s.b.info(ctx, s.stream)
+// unanswered says whether there may be more in a stream from which nobody reads: it was empty, and is deleted, or on an
+// external NATS the server is away that has it.
+func (s *Browse) unanswered(ctx context.Context) (more bool, err error) {
+	_, err = s.b.info(ctx, s.stream)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return false, nil
+	case err == nil && s.b.cfg.External != nil:
+		err = nats.ErrNoResponders
+	case err == nil:
+		err = ErrNoStream
+	}
+	return true, err
+}
+
+func (s *Browse) info() (info *jetstream.StreamInfo, err error) {
+	err = s.b.persist(func(ctx context.Context) (err error) {
+		info, err = s.b.info(ctx, s.stream)
+		return err
+	})
+	return info, err
 }
 
 func appendBrowseEnd(dst []byte, v frame.Version, destination string) []byte {
@@ -204,13 +225,13 @@ type pageRequest struct {
 }
 
 // readPage shows up to a page of messages from a sequence on, read directly from the stream's store. It returns where
-// to go on and whether there may be more.
-func (s *Browse) readPage(from, last uint64, room int) (next uint64, more bool, err error) {
+// to go on, also after an error, and whether there may be more.
+func (s *Browse) readPage(ctx context.Context, from, last uint64, room int) (next uint64, more bool, err error) {
 	inbox := s.b.cfg.Control.NewInbox()
 	page := make(chan *nats.Msg, browsePage+1)
 	sub, err := s.b.cfg.Control.ChanSubscribe(inbox, page)
 	if err != nil {
-		return 0, false, err
+		return from, true, err
 	}
 	defer sub.Unsubscribe() //nolint:errcheck // fails only when the connection is gone, and then it is done
 	request, err := json.Marshal(pageRequest{Sequence: from, Subject: s.subject(), Batch: browsePage, MaxBytes: min(room, browseBytes)})
@@ -218,10 +239,8 @@ func (s *Browse) readPage(from, last uint64, room int) (next uint64, more bool, 
 		err = s.b.cfg.Control.PublishRequest(s.b.api+"DIRECT.GET."+s.stream, inbox, request)
 	}
 	if err != nil {
-		return 0, false, err
+		return from, true, err
 	}
-	silence := time.NewTimer(browseTimeout)
-	defer silence.Stop()
 	for next = from; ; {
 		select {
 		case m := <-page:
@@ -232,24 +251,23 @@ func (s *Browse) readPage(from, last uint64, room int) (next uint64, more bool, 
 			}
 			seq, err := strconv.ParseUint(number, 10, 64)
 			if err != nil {
-				return 0, false, fmt.Errorf("direct get: %w", err)
+				return next, true, fmt.Errorf("direct get: %w", err)
 			}
 			at, err := time.Parse(time.RFC3339Nano, lastOf(m.Header, "Nats-Time-Stamp"))
 			if err != nil {
-				return 0, false, fmt.Errorf("direct get: %w", err)
+				return next, true, fmt.Errorf("direct get: %w", err)
 			}
 			if seq > last {
 				return seq, false, nil
 			}
 			next = seq + 1
 			if s.wanted(lastOf(m.Header, "Nats-Subject")) && !s.deliver(m, seq, at) {
-				return 0, false, ErrStopped
+				return next, true, ErrStopped
 			}
-			silence.Reset(browseTimeout)
-		case <-silence.C:
-			return 0, false, ErrTimeout
+		case <-ctx.Done():
+			return next, true, ctx.Err()
 		case <-s.stop:
-			return 0, false, ErrStopped
+			return next, true, ErrStopped
 		}
 	}
 }
@@ -262,21 +280,21 @@ func endOfPage(m *nats.Msg) (more bool, err error) {
 	case "404":
 		return false, nil
 	case "503":
-		return false, ErrNoStream
+		return true, ErrNoStream
 	default:
-		return false, fmt.Errorf("direct get: %s %s", code, m.Header.Get("Description"))
+		return true, fmt.Errorf("direct get: %s %s", code, m.Header.Get("Description"))
 	}
 }
 
 // readOne shows one message, for a stream that may not be read directly.
-func (s *Browse) readOne(from, last uint64, _ int) (next uint64, more bool, err error) {
+func (s *Browse) readOne(ctx context.Context, from, last uint64, _ int) (next uint64, more bool, err error) {
 	request, err := json.Marshal(pageRequest{Sequence: from, Subject: s.subject()})
 	if err != nil {
-		return 0, false, err
+		return from, true, err
 	}
-	answer, err := s.b.cfg.Control.Request(s.b.api+"STREAM.MSG.GET."+s.stream, request, browseTimeout)
+	answer, err := s.b.cfg.Control.RequestWithContext(ctx, s.b.api+"STREAM.MSG.GET."+s.stream, request)
 	if err != nil {
-		return 0, false, err
+		return from, true, err
 	}
 	var got struct {
 		Error   *apiError `json:"error"`
@@ -289,16 +307,16 @@ func (s *Browse) readOne(from, last uint64, _ int) (next uint64, more bool, err 
 		} `json:"message"`
 	}
 	if err := json.Unmarshal(answer.Data, &got); err != nil {
-		return 0, false, err
+		return from, true, err
 	}
 	const codeNoMessage, codeNoStream = 10037, 10059
 	switch {
 	case got.Error != nil && got.Error.Code == codeNoMessage:
 		return from, false, nil
 	case got.Error != nil && got.Error.Code == codeNoStream:
-		return 0, false, ErrNoStream
+		return from, true, ErrNoStream
 	case got.Error != nil:
-		return 0, false, got.Error
+		return from, true, got.Error
 	case got.Message.Sequence > last:
 		return from, false, nil
 	}
@@ -311,10 +329,10 @@ func (s *Browse) readOne(from, last uint64, _ int) (next uint64, more bool, err 
 		m.Data, err = base64.StdEncoding.DecodeString(got.Message.Data)
 	}
 	if err != nil {
-		return 0, false, err
+		return from, true, err
 	}
 	if s.wanted(got.Message.Subject) && !s.deliver(m, got.Message.Sequence, got.Message.Time) {
-		return 0, false, ErrStopped
+		return from, true, ErrStopped
 	}
 	return got.Message.Sequence + 1, true, nil
 }

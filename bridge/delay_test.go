@@ -113,6 +113,61 @@ func TestDueMessageIsMovedOnce(t *testing.T) {
 	}
 }
 
+// TestLateTransmissionOfAMoveStoresNothing: a batch was sent twice, and the second reaches the stream when the message has
+// been consumed and its marker removed.
+func TestLateTransmissionOfAMoveStoresNothing(t *testing.T) {
+	g := newRig(t, nil)
+	stream := bridge.QueueStream("late")
+	batch := make(chan *nats.Msg, 10)
+	for _, subject := range []string{"stomp.queue.late", "_natstomp.once.>"} {
+		if _, err := g.nc.ChanSubscribe(subject, batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := g.nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.sendWith("/queue/late", "x", bridge.SendOptions{Delay: time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	c := newConsumer(1)
+	s := g.subscribe("/queue/late", c)
+	if _, body := c.next(t); body != "x" {
+		t.Fatalf("got %q", body)
+	}
+	g.settleOldest(c)
+	defer func() { s.Stop(c.takeHeld) }()
+	comesTrue(t, "the message is moved", func() bool { return g.left("natstomp_delay") == 0 })
+	comesTrue(t, "the message and the marker are gone", func() bool { return g.left(stream) == 0 })
+	var answer *nats.Msg
+	for range 2 {
+		m := nats.NewMsg("")
+		select {
+		case got := <-batch:
+			m.Subject, m.Data, m.Header = got.Subject, got.Data, got.Header
+		case <-time.After(10 * time.Second):
+			t.Fatal("no batch of a message and a marker")
+		}
+		m.Header.Set("Nats-Batch-Id", "again")
+		if m.Header.Get("Nats-Batch-Commit") == "" {
+			if err := g.nc.PublishMsg(m); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		var err error
+		if answer, err = g.nc.RequestMsg(m, 10*time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !strings.Contains(string(answer.Data), `"error"`) {
+		t.Errorf("the answer to the late batch: got %s, want a refusal", answer.Data)
+	}
+	if got := g.left(stream); got != 0 {
+		t.Errorf("%d messages stored by the late batch", got)
+	}
+}
+
 func TestDelayedForDeletedQueue(t *testing.T) {
 	g := newRig(t, autoDelete)
 	if err := g.sendWith("/queue/back", "x", bridge.SendOptions{Delay: 1500 * time.Millisecond}); err != nil {

@@ -34,7 +34,10 @@ func (p *place) marked() bool {
 }
 
 // interrupted says that the stream's server may be another one from now on, or another run of it.
-func (p *place) interrupted() { p.mark.generation.Store(0) }
+func (p *place) interrupted() {
+	p.mark.generation.Store(0)
+	p.b.unseen.forget(p.stream)
+}
 
 // remark reads the mark anew, in the background; then the subscriptions pull again.
 func (p *place) remark() {

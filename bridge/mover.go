@@ -1,6 +1,8 @@
 package bridge
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -23,6 +25,8 @@ const (
 	// moverWait is how long one pull waits; on an external NATS it may be lost with the server that has it.
 	moverWait         = 20 * time.Second
 	moverWaitExternal = 2 * time.Second
+	// moverAgain is the pause after a fault, such as a stream whose leader is being elected.
+	moverAgain = 500 * time.Millisecond
 	// moverRetry and moverRetryMax bound the pause before a message that could not be moved is tried again.
 	moverRetry    = time.Second
 	moverRetryMax = 30 * time.Second
@@ -45,15 +49,24 @@ func (d *delays) run() {
 		case <-ctx.Done():
 		}
 	})
+	var c jetstream.Consumer // the latest that was found
 	for ctx.Err() == nil {
-		c, err := d.b.cfg.JS.Consumer(ctx, delayStream, moverName)
+		found, err := d.find(ctx)
 		if err == nil {
+			c = found
+		}
+		// Who cannot look it up can pull all the same: of a stream whose leader is being elected nobody says anything.
+		if c != nil && !missing(err) {
 			err = d.move(ctx, c)
 		}
-		if err != nil && ctx.Err() == nil && !missing(err) && !awayFor(err) {
-			d.b.log.Warn("delayed messages cannot be moved", "err", err)
+		pause := moverSearch
+		if !missing(err) {
+			pause = moverAgain
+			if err != nil && ctx.Err() == nil && !awayFor(err) {
+				d.b.log.Warn("delayed messages cannot be moved", "err", err)
+			}
 		}
-		timer := time.NewTimer(moverSearch)
+		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
 		case <-d.wake:
@@ -61,6 +74,13 @@ func (d *delays) run() {
 		}
 		timer.Stop()
 	}
+}
+
+// find looks for the durable.
+func (d *delays) find(ctx context.Context) (jetstream.Consumer, error) {
+	ctx, cancel := context.WithTimeout(ctx, moverWaitExternal)
+	defer cancel()
+	return d.b.cfg.JS.Consumer(ctx, delayStream, moverName)
 }
 
 // missing says that nobody has sent anything delayed yet.
@@ -160,14 +180,14 @@ func settled(err error) bool { return refused(err, codeWrongLast, codeDuplicateI
 
 // settle takes messages that are in their queue off the stream; others come again.
 func (d *delays) settle(msgs []jetstream.Msg, err error) {
+	switch {
+	case err == nil || settled(err):
+		d.done(msgs)
+		return
+	case errors.Is(err, ErrStopped):
+		return // They come again to the next mover.
+	}
 	for i, m := range msgs {
-		if err == nil || settled(err) {
-			d.done(m)
-			continue
-		}
-		if errors.Is(err, ErrStopped) {
-			return // It comes again to the next mover.
-		}
 		if i == 0 {
 			d.b.log.Warn("delayed messages not moved yet", "subject", m.Subject(), "messages", len(msgs), "err", err)
 		}
@@ -179,19 +199,51 @@ func (d *delays) settle(msgs []jetstream.Msg, err error) {
 	}
 }
 
-// done takes a message off the stream and then its marker off the queue's: as long as the one is there the other must be.
-func (d *delays) done(m jetstream.Msg) {
-	ctx, cancel := d.b.within(apiTimeout)
-	defer cancel()
-	if err := m.DoubleAck(ctx); err != nil {
-		d.after(m, err)
-		return
+// done takes messages off the stream and then their markers off the queue's: as long as the one is there the other must
+// be.
+func (d *delays) done(msgs []jetstream.Msg) {
+	var wg sync.WaitGroup
+	for _, m := range msgs {
+		wg.Add(1)
+		ack := func(Delivery) []byte { return ackWord }
+		d.b.confirm([]Delivery{{Reply: m.Reply()}}, ack, func(err error) {
+			defer wg.Done()
+			if err != nil {
+				d.after(m, err)
+				return
+			}
+			d.unmark(m)
+		})
 	}
+	wg.Wait()
+}
+
+// unmark takes the marker of a message off the queue's stream. It does not wait for that.
+func (d *delays) unmark(m jetstream.Msg) {
 	stream := strings.TrimPrefix(m.Subject(), dueRoot)
-	request := `{"filter":"` + onceRoot + stream + "." + m.Headers().Get(waitOnceHeader) + `"}`
-	reply := d.b.acks.expect(func(*nats.Msg, error) {}) // A marker that stays is removed by its TTL.
-	if err := d.b.cfg.Control.PublishRequest(d.b.api+"STREAM.PURGE."+stream, reply, []byte(request)); err != nil {
+	marker := onceRoot + stream + "." + m.Headers().Get(waitOnceHeader)
+	reply := d.b.acks.expect(func(answer *nats.Msg, err error) {
+		if err == nil && len(answer.Data) > 0 && !bytes.Contains(answer.Data, ackFault) || errors.Is(err, ErrStopped) {
+			return // Where it stays it is removed by its TTL.
+		}
+		d.b.launch(func() { d.unmarkAgain(stream, marker) })
+	})
+	if err := d.b.cfg.Control.PublishRequest(d.b.api+"STREAM.PURGE."+stream, reply, []byte(`{"filter":"`+marker+`"}`)); err != nil {
 		d.b.acks.cancel(reply, err)
+	}
+}
+
+// unmarkAgain takes a marker off whose removal was not confirmed.
+func (d *delays) unmarkAgain(stream, marker string) {
+	err := d.b.persist(func(ctx context.Context) error {
+		s, err := d.b.cfg.JS.Stream(ctx, stream)
+		if err != nil {
+			return err
+		}
+		return s.Purge(ctx, jetstream.WithPurgeSubject(marker))
+	})
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) && !d.b.ending() {
+		d.b.log.Warn("the marker of a delayed message stays until its time is over", "stream", stream, "err", err)
 	}
 }
 
@@ -270,7 +322,10 @@ func moved(m jetstream.Msg, q *queue, now time.Time) *nats.Msg {
 	if at, err := strconv.ParseInt(m.Headers().Get(waitExpiresHeader), 10, 64); err == nil {
 		setTTL(to, at, now)
 	}
-	if id := m.Headers().Get(waitIDHeader); id != "" {
+	// The marker is removed as soon as the message has left the delay stream. A transmission of this batch that was late on
+	// its way, perhaps through a server that stood still, must not be taken for a new one then: so the id of the marker is
+	// also the message's, which JetStream remembers longer.
+	if id := cmp.Or(m.Headers().Get(waitIDHeader), m.Headers().Get(waitOnceHeader)); id != "" {
 		setHeader(to, msgIDHeader, id)
 	}
 	return to

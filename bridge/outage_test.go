@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -478,5 +479,44 @@ func TestAbandon(t *testing.T) {
 		if err := outcome(t, "what waits", results); !errors.Is(err, bridge.ErrStopped) {
 			t.Errorf("got %v, want %v", err, bridge.ErrStopped)
 		}
+	}
+}
+
+// TestBrowseOverAnOutage breaks the link while a queue is looked at: the look goes on behind what it has shown.
+func TestBrowseOverAnOutage(t *testing.T) {
+	n := newRemote(t, externalServer(t), nil)
+	const count, octets = 40, 10_000
+	for i := range count {
+		if err := n.send("/queue/look", strconv.Itoa(i)+" "+strings.Repeat("x", octets)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := newLooker(2 * octets)
+	look := n.browse("/queue/look", l)
+	defer look.Stop(nil)
+	for i := range count {
+		switch i {
+		case 10:
+			n.link.breakDown()
+			n.noticed()
+		case 20:
+			n.link.deaf.Store(true)
+		}
+		l.more(2 * octets)
+		look.Wake()
+		switch i {
+		case 10:
+			n.link.restore()
+		case 20:
+			n.link.breakDown()
+			n.link.restore()
+		}
+		tail := l.next(t)
+		if _, body, _ := strings.Cut(tail, "\n\n"); !strings.HasPrefix(body, strconv.Itoa(i)+" ") {
+			t.Fatalf("message %d: got %.300q", i, tail)
+		}
+	}
+	if tail := l.next(t); !strings.Contains(tail, "browser:end\n") {
+		t.Errorf("the end: got %q", tail)
 	}
 }

@@ -188,6 +188,13 @@ func (b *Bridge) replicas() int {
 	return b.cfg.External.Replicas()
 }
 
+const (
+	// shortAttempt bounds each attempt of persist in the first electionTime, later ones by checkTimeout: who is asked while
+	// a leader is being elected never answers.
+	shortAttempt = 2 * time.Second
+	electionTime = 8 * time.Second
+)
+
 // persist makes calls of the JetStream API, in f. On an external NATS it tries again, as long as that is away or busy
 // with itself, up to the publish timeout.
 func (b *Bridge) persist(f func(context.Context) error) error {
@@ -198,8 +205,13 @@ func (b *Bridge) persist(f func(context.Context) error) error {
 	}
 	ctx, cancel := b.within(b.cfg.PublishTimeout)
 	defer cancel()
+	began := time.Now()
 	for pause := retryLeast / 2; ; pause = min(2*pause, retryMost) {
-		err := b.attempt(ctx, f)
+		limit := shortAttempt
+		if time.Since(began) > electionTime {
+			limit = checkTimeout
+		}
+		err := b.attempt(ctx, limit, f)
 		if err == nil || !awayFor(err) || b.ending() {
 			return err
 		}
@@ -213,11 +225,11 @@ func (b *Bridge) persist(f func(context.Context) error) error {
 }
 
 // attempt is one call of f. It does not begin while the link is down, and ends early where an answer was lost.
-func (b *Bridge) attempt(ctx context.Context, f func(context.Context) error) error {
+func (b *Bridge) attempt(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
 	if !b.cfg.Control.IsConnected() {
 		return nats.ErrDisconnected
 	}
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	generation := b.controlGeneration()
 	watched := make(chan struct{})
@@ -287,6 +299,7 @@ const codeNoPeers = 10005
 
 // relink brings the pulls back after the control link was away.
 func (b *Bridge) relink() {
+	b.unseen.forget("")
 	for _, p := range b.places.all() {
 		for _, f := range p.followers() {
 			f.relink()

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/nats-io/nats.go"
@@ -9,6 +10,9 @@ import (
 
 // maxUnseen bounds what is remembered. What is forgotten counts as delivered.
 const maxUnseen = 65_536
+
+// maxUnseenWord bounds a word about a delivery, which has two names and three numbers.
+const maxUnseenWord = 1_024
 
 // unseen remembers how many of JetStream's deliveries of a message no client can have seen, because they reached a
 // subscription that had ended or an outbox that was dropped: they are no deliveries to whoever gets the message next.
@@ -57,6 +61,9 @@ func (u *unseen) hear(word []byte) {
 		total uint64
 		c     = &key.consumer
 	)
+	if len(word) > maxUnseenWord {
+		return
+	}
 	if _, err := fmt.Sscan(string(word), &c.stream, &c.name, &c.born, &key.sequence, &total); err == nil {
 		u.note(key, total)
 	}
@@ -68,7 +75,11 @@ func (u *unseen) note(key delivered, total uint64) {
 	if u.of == nil || len(u.of) >= maxUnseen {
 		u.of = make(map[delivered]strays)
 	}
-	u.of[key] = strays{count: u.of[key].count + 1, last: total}
+	s := u.of[key]
+	if total <= s.last { // JetStream has begun to count anew, or this came late.
+		s.count = 0
+	}
+	u.of[key] = strays{count: s.count + 1, last: total}
 }
 
 // before is how many of the deliveries before this one nobody saw.
@@ -79,7 +90,7 @@ func (u *unseen) before(d *Delivery) uint64 {
 	if !ok || d.total <= s.last { // JetStream has begun to count anew.
 		return 0
 	}
-	return s.count
+	return min(s.count, d.total-1)
 }
 
 // settled forgets a message that does not come again.
@@ -90,6 +101,14 @@ func (u *unseen) settled(d *Delivery) {
 	u.mu.Lock()
 	delete(u.of, delivered{d.of.id(), d.Sequence})
 	u.mu.Unlock()
+}
+
+// forget forgets the messages of a stream, or all for an empty name. Its server may be another one, or another run of it,
+// that has lost count of the latest deliveries: one that a client has seen must not be taken for one that nobody saw.
+func (u *unseen) forget(stream string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	maps.DeleteFunc(u.of, func(key delivered, _ strays) bool { return stream == "" || key.consumer.stream == stream })
 }
 
 // delivery is what settles a message.

@@ -1,9 +1,12 @@
 package bridge_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/natstomp/natstomp/bridge"
 	"github.com/natstomp/natstomp/connector/frame"
@@ -89,6 +92,39 @@ func TestMessageThatNobodySawIsNoRedelivery(t *testing.T) {
 	}
 }
 
+// TestStraysAreFewerThanDeliveries: words about them come twice, are wrong or of another count.
+func TestStraysAreFewerThanDeliveries(t *testing.T) {
+	const queue = "/queue/words"
+	g := newRig(t, nil)
+	if err := g.send(queue, "x"); err != nil {
+		t.Fatal(err)
+	}
+	end := g.refuser(queue)
+	g.untilDelivered(queue, 1)
+	end()
+	stream := bridge.QueueStream("words")
+	c, err := g.js.Consumer(t.Context(), stream, "stomp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	about := fmt.Sprint(stream, " stomp ", c.CachedInfo().Created.UnixNano(), " 1 ")
+	for _, word := range []string{"1", "1", "1", "1", "x", strings.Repeat("1", 2_000)} {
+		m := &nats.Msg{Subject: "_natstomp.queue.unseen", Data: []byte(about + word)}
+		if err := g.nc.PublishMsg(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := g.nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	reader := newConsumer(1)
+	s := g.subscribe(queue, reader)
+	head, _ := reader.next(t)
+	wantCount(t, head, "1", false)
+	reader.close()
+	s.Stop(reader.takeHeld)
+}
+
 // TestMessageThatWentThroughLingeringPullsIsNoRedelivery: somebody listens to everything, so the pulls of subscriptions
 // that have ended stay open and take a message, one after the other.
 func TestMessageThatWentThroughLingeringPullsIsNoRedelivery(t *testing.T) {
@@ -146,6 +182,30 @@ func TestStrayOfADurableSubscriptionIsNoRedelivery(t *testing.T) {
 	s := attach(c)
 	head, _ := c.next(t)
 	wantCount(t, head, "1", false)
+	c.close()
+	s.Stop(c.takeHeld)
+}
+
+// TestStraysAreForgottenWithTheLink: the server at its other end may have lost count, so all counts as delivered.
+func TestStraysAreForgottenWithTheLink(t *testing.T) {
+	const queue = "/queue/stray"
+	n := newRemote(t, externalServer(t), nil)
+	if err := n.send(queue, "x"); err != nil {
+		t.Fatal(err)
+	}
+	end := n.refuser(queue)
+	n.untilDelivered(queue, 1)
+	end()
+	if got := n.Strays(); got != 1 {
+		t.Fatalf("%d messages are remembered, want 1", got)
+	}
+	n.link.breakDown()
+	n.noticed()
+	n.link.restore()
+	c := newConsumer(1)
+	s := n.subscribe(queue, c)
+	head, _ := c.next(t)
+	wantCount(t, head, "2", true)
 	c.close()
 	s.Stop(c.takeHeld)
 }

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	// The tests wait for outages far more than they compute.
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		_ = flag.Set("test.parallel", "6")
+		_ = flag.Set("test.parallel", "10")
 	}
 	code := m.Run()
 	testserver.Clean()

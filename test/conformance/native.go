@@ -228,9 +228,24 @@ func (r *runner) countOnce(ctx context.Context, js jetstream.JetStream, st step)
 		return err
 	}
 	if got := info.State.Msgs; got != want {
-		return fmt.Errorf("messages in the stream: got %d, want %d", got, want)
+		return fmt.Errorf("messages in the stream: got %d, want %d%s", got, want, firstOf(ctx, stream, info))
 	}
 	return nil
+}
+
+// firstOf describes the first message of a stream and what its consumers have done, for a failure.
+func firstOf(ctx context.Context, stream jetstream.Stream, info *jetstream.StreamInfo) string {
+	m, err := stream.GetMsg(ctx, info.State.FirstSeq)
+	if err != nil {
+		return fmt.Sprintf("; the first: %v", err)
+	}
+	text := fmt.Sprintf("; the first, of %d to %d: %s %v %.100q", m.Sequence, info.State.LastSeq, m.Subject, m.Header, m.Data)
+	consumers := stream.ListConsumers(ctx)
+	for c := range consumers.Info() {
+		text += fmt.Sprintf("; %s delivered %d of %d, acked %d, unacked %d, again %d, waiting %d", c.Name,
+			c.Delivered.Stream, c.Delivered.Consumer, c.AckFloor.Stream, c.NumAckPending, c.NumRedelivered, c.NumPending)
+	}
+	return text
 }
 
 var notName = regexp.MustCompile(`[^A-Za-z0-9_-]`)

@@ -119,6 +119,7 @@ const lineEnds = "\r\x1b[31m\x07\x7f\u0085\u2028\u2029\ufeff"
 // TestLogInjection puts control characters wherever a client's text goes: each record stays one line, and no terminal acts
 // on any.
 func TestLogInjection(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"none", "jwt"} {
 		t.Run(mode, func(t *testing.T) {
 			var text output

@@ -198,6 +198,7 @@ func TestEveryAlgorithm(t *testing.T) {
 // TestIdentityOfToken: names that would be something else in a policy are refused or literal, and the login of CONNECT never
 // stands in for a missing one.
 func TestIdentityOfToken(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, func(c *connector.Config) {
 		withTokens(t, c)
 		c.Authz.Policy = put(t, "policy.csv", "p, *, events, own.{sub}, *, allow\np, root, *, >, *, allow\n")

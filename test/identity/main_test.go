@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-
-	"github.com/natstomp/natstomp/test/testserver"
 )
 
 // patience is how long a test waits for what must come; only a failing one waits that long.
@@ -35,7 +33,6 @@ func TestMain(m *testing.M) {
 		}
 	}
 	code := m.Run()
-	testserver.Clean()
 	_ = os.RemoveAll(dir) // It is in the directory for temporary files either way.
 	if err := goleak.Find(); code == 0 && err != nil {
 		fmt.Fprintln(os.Stderr, err)

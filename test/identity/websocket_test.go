@@ -163,7 +163,7 @@ func TestDeflateBomb(t *testing.T) {
 // limit ends it as it ends what comes in one piece.
 func TestOneByteFragments(t *testing.T) {
 	const fragments = 131_000
-	g := newRig(t, func(c *connector.Config) { c.Limits.Body = 256 << 10 })
+	g := newRig(t, func(c *connector.Config) { c.Limits.Body = fragments + 1_000 })
 	crumbs := func(begin string, n int) []byte {
 		b := appendFrame(nil, text, []byte(begin))
 		for range n {
@@ -191,11 +191,11 @@ func TestOneByteFragments(t *testing.T) {
 		"CONNECT\nlogin:":  "limits.header_line is 8192",
 		"CONNECT\na:b\n\n": "limits.header_line",
 		"":                 "no command",
-		connect + "SEND\ndestination:/topic/a\n\n": "limits.body is 262144",
+		connect + "SEND\ndestination:/topic/a\n\n": "limits.body is 132000",
 	} {
 		s, _ := g.socket()
 		if strings.HasPrefix(begin, connect) {
-			go func() { _, _ = s.Write(crumbs(begin, 300_000)) }() // Until the server has enough.
+			go func() { _, _ = s.Write(crumbs(begin, fragments+2_000)) }() // Until the server has enough.
 			s.frame()
 		} else {
 			go func() { _, _ = s.Write(crumbs(begin, 20_000)) }()

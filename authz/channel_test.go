@@ -9,7 +9,8 @@ import (
 )
 
 // TestChannels holds one rule at a time against channels. A rule that allows covers what it lists in covers; one that
-// denies refuses what it lists in meets, both for the identity alice.
+// denies refuses what it lists in meets, both for the identity alice. A rule covers neither what is below it (FR-117) nor
+// another last token behind a star (FR-119).
 func TestChannels(t *testing.T) {
 	for _, tt := range []struct{ rule, covers, meets, apart string }{
 		{"a", "a", "a * >", "b a.a A aa a.> *.> a.*"},

@@ -118,7 +118,7 @@ func do(t *testing.T, err error) {
 	}
 }
 
-// TestFileChanges changes a watched file in the ways in which people and programs do.
+// TestFileChanges changes a watched file in the ways in which people and programs do (FR-121).
 func TestFileChanges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy.csv")
 	write(t, path, onlyA)

@@ -123,7 +123,7 @@ func TestC14Reload(t *testing.T) {
 	t.Logf("%d decisions, %d of them between changes", sum(asked), sum(checked))
 }
 
-// TestStall measures decisions, remembered and not, while 100,000 rules are loaded.
+// TestStall measures decisions, remembered and not, while 100,000 rules are loaded (FR-114).
 func TestStall(t *testing.T) {
 	if raceEnabled || testing.Short() {
 		t.Skip("times mean nothing here")

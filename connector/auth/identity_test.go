@@ -65,7 +65,7 @@ func selfSigned(t *testing.T, key any) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate(t, x509.Certificate{}, key).Raw})
 }
 
-// TestT4CertificateIdentity: also FR-123.
+// TestT4CertificateIdentity holds FR-123: a certificate is a login.
 func TestT4CertificateIdentity(t *testing.T) {
 	key := newEC(elliptic.P256())
 	spiffe := &url.URL{Scheme: "spiffe", Host: "example.org", Path: "/billing"}

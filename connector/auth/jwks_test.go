@@ -96,6 +96,7 @@ func until(t *testing.T, what string, done func() bool) {
 	}
 }
 
+// TestJ19Rotation also holds FR-111: new keys at the issuer lock nobody out until the next fetch.
 func TestJ19Rotation(t *testing.T) {
 	c := newClock()
 	old, fresh := signers()["RS256"], signers()["ES256"]
@@ -115,7 +116,7 @@ func TestJ19Rotation(t *testing.T) {
 		t.Error(err)
 	}
 	i.serve(jwks(t, jwk("fresh", "", fresh.Key)))
-	// FR-111: a token with a new kid is let in at once, by one more fetch.
+	// A token with a new kid is let in at once, by one more fetch.
 	if _, err := s.Authenticate(soon(t), auth.Credentials{Passcode: byFresh}); err != nil {
 		t.Fatalf("got %v (%s)", err, reason(err))
 	}

@@ -7,10 +7,10 @@ import (
 	"github.com/natstomp/natstomp/connector/auth"
 )
 
-// The reports of real users that concern this package, by the numbers under which they were collected. FR-111 is
-// TestJ19Rotation, FR-123 TestT4CertificateIdentity.
+// The reports of real users that concern this package, by the numbers under which they were collected. The list of all is in
+// test/field.
 
-// TestFR108OneTextForAll: what is refused by default is not left to defaults, and all of it has one text.
+// TestFR108OneTextForAll holds FR-108: what is refused by default is not left to defaults, and all of it has one text.
 func TestFR108OneTextForAll(t *testing.T) {
 	c := newClock()
 	s := service(t, config(t), c)
@@ -31,7 +31,7 @@ func TestFR108OneTextForAll(t *testing.T) {
 	admitted(t, s, good)
 }
 
-// TestFR109AudienceAsList: an audience among others counts, a list without it does not (CVE-2020-26160).
+// TestFR109AudienceAsList holds FR-109: an audience among others counts, a list without it does not (CVE-2020-26160).
 func TestFR109AudienceAsList(t *testing.T) {
 	c := newClock()
 	s := service(t, config(t), c)
@@ -49,7 +49,7 @@ func TestFR109AudienceAsList(t *testing.T) {
 	}
 }
 
-// TestFR122RefusedInALoop: hundreds of clients that retry without a pause are answered late, and cost no check of a
+// TestFR122RefusedInALoop holds FR-122: hundreds of clients that retry without a pause are answered late, and cost no check of a
 // passcode each second for each of them.
 func TestFR122RefusedInALoop(t *testing.T) {
 	c := newClock()

@@ -378,7 +378,7 @@ func TestReloadWhileClientsCome(t *testing.T) {
 	wg.Wait()
 }
 
-// TestClientCertificates: also FR-124, the reason of a refusal is in the log.
+// TestClientCertificates holds FR-124: the reason of a refusal is in the log.
 func TestClientCertificates(t *testing.T) {
 	a, f := goodFiles(t)
 	f.ClientCA = filepath.Join(f.dir, "ca")

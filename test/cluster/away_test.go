@@ -75,7 +75,7 @@ func away(t *testing.T, srv *testserver.Server) {
 }
 
 // TestSessionOverAnOutage does with an open session, while NATS is away, all that must wait for it, and what may be
-// dropped; nothing closes the session.
+// dropped; nothing closes the session (FR-149).
 func TestSessionOverAnOutage(t *testing.T) {
 	t.Parallel()
 	n := single(t, "")
@@ -162,12 +162,13 @@ func messages(t *testing.T, js jetstream.JetStream, channel string, want uint64)
 	return err
 }
 
-// TestPublishTimeout expects an ERROR with the receipt when NATS stays away for too long.
+// TestPublishTimeout expects an ERROR with the receipt when NATS stays away for too long, and heart-beats until then
+// (FR-149).
 func TestPublishTimeout(t *testing.T) {
 	t.Parallel()
 	n := single(t, "")
-	srv := testserver.Start(t, "--nats-url", n.url(), "--nats-publish-timeout", "1s")
-	queue, topic := connect(t, srv), connect(t, srv)
+	srv := testserver.Start(t, "--nats-url", n.url(), "--nats-publish-timeout", "1s", "--limits-heartbeat", "100ms")
+	queue, topic := connect(t, srv, "heart-beat", "0,100"), connect(t, srv, "heart-beat", "0,100")
 	ask(t, queue, send("/queue/late", "x"))
 	n.stop()
 	away(t, srv)
@@ -175,11 +176,14 @@ func TestPublishTimeout(t *testing.T) {
 		queue: send("/queue/late", "y", "receipt", "late"),
 		topic: send("/topic/late", "y", "receipt", "late"),
 	} {
-		start := time.Now()
+		start, beats := time.Now(), c.Beats()
 		if err := c.Send(f); err != nil {
 			t.Fatal(err)
 		}
 		got := read(t, c)
+		if beats = c.Beats() - beats; beats < 3 {
+			t.Errorf("got %d heart-beats while the client waited, want one each 100 ms at least", beats)
+		}
 		if got.Command != "ERROR" || got.Get("receipt-id") != "late" || got.Get("message") != "not confirmed by NATS within nats.publish_timeout" {
 			t.Errorf("got %s, want the ERROR of nats.publish_timeout", got)
 		}

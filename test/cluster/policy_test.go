@@ -120,7 +120,7 @@ func denied(t *testing.T, c *stompclient.Conn) {
 }
 
 // TestPolicyPush starts two nodes with an empty bucket, pushes policies that reach both, and broken ones that the command
-// and the nodes refuse, also while NATS is away and after that.
+// and the nodes refuse, also while NATS is away and after that (FR-121).
 func TestPolicyPush(t *testing.T) {
 	t.Parallel()
 	p := newPolicyNodes(t, documentedUsers(t))

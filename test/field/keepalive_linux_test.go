@@ -13,7 +13,7 @@ import (
 )
 
 // TestKeepAlive holds what DESIGN section 3 says of every socket: TCP's keep-alive runs on it, the first probe at most
-// 15 s away, whether it is a TCP connection or a WebSocket's (research FR-049: half-open peers are found).
+// 15 s away, whether it is a TCP connection or a WebSocket's (research FR-049, FR-141, FR-154: half-open peers are found).
 func TestKeepAlive(t *testing.T) {
 	srv := testserver.Start(t)
 	for name, address := range map[string]string{

@@ -112,12 +112,49 @@ var reports = []report{
 	{id: "FR-099", tests: "queue/passing-headers"},
 	{id: "FR-101", tests: "durable/by-client-id durable/activemq-name reports/fr-101-feed-user"},
 
+	// auth
+	{id: "FR-103", tests: "reports/fr-103-refused-login test/identity.TestReportExpiredTokenInALoop"},
+	{id: "FR-104", tests: "test/identity.TestReportDeniedSubscription"},
+	{id: "FR-106", tests: "test/identity.TestExpiry test/identity.TestRefresh"},
+	{id: "FR-107", tests: "test/identity.TestDamping test/identity.TestReportExpiredTokenInALoop"},
+	{id: "FR-108", tests: "connector/auth.TestFR108OneTextForAll"},
+	{id: "FR-109", tests: "connector/auth.TestFR109AudienceAsList"},
+	{id: "FR-111", tests: "connector/auth.TestJ19Rotation test/identity.TestJ5UnknownKid"},
+	{id: "FR-114", tests: "authz.TestStall"},
+	{id: "FR-117", tests: "authz.TestChannels"},
+	{id: "FR-119", tests: "authz.TestChannels"},
+	{id: "FR-121", tests: "authz.TestFileChanges test/cluster.TestPolicyPush"},
+	{id: "FR-122", tests: "limits/subscriptions-default connector/auth.TestFR122RefusedInALoop test/identity.TestDamping"},
+
+	// TLS
+	{id: "FR-123", tests: "connector/auth.TestT4CertificateIdentity test/identity.TestClientCertificate"},
+	{id: "FR-124", tests: "connector/listen.TestClientCertificates"},
+
 	// WebSocket
 	{id: "FR-125", tests: "test/field.TestReportSubprotocols"},
 	{id: "FR-126", tests: "test/field.TestReportSubprotocols"},
 	{id: "FR-129", tests: "test/field.TestReportSubprotocols"},
 	{id: "FR-130", tests: "reports/fr-130-no-nul test/field.TestReportMessages"},
 	{id: "FR-131", tests: "test/field.TestReportMessages"},
+
+	// limits
+	{id: "FR-134", tests: "connect/endless-command connect/endless-header reports/fr-134-no-nul test/soak.TestStatedLengths"},
+	{id: "FR-135", tests: "frame/content-length-above-limit limits/body reports/fr-135-large-body"},
+	{id: "FR-137", tests: "connect/passcode-long connect/passcode-too-long limits/passcode test/identity.TestReportLargeToken"},
+	{id: "FR-138", tests: "limits/headers limits/headers-default limits/header-line limits/header-line-default reports/fr-138-many-headers"},
+	{id: "FR-139", tests: "connect/frame-too-long limits/frame-before-connect reports/fr-139-before-connect"},
+
+	// slow consumer
+	{id: "FR-141", tests: "heartbeat/dead-client-returns reports/fr-141-dead-consumer test/field.TestKeepAlive"},
+	{id: "FR-142", tests: "limits/unacked subscribe/prefetch-refill reports/fr-142-at-the-cap test/field.TestReportConsumerAtItsCap"},
+	{id: "FR-143", tests: "test/field.TestReportSlowSubscriber test/soak.TestSlowTopicReader test/soak.TestSlowQueueReader test/soak.TestReplay"},
+	{id: "FR-145", tests: "limits/slow-consumer-close limits/slow-consumer-drop test/field.TestReportSlowSubscriber test/soak.TestSlowTopicReader"},
+	{id: "FR-149", tests: "test/cluster.TestPublishTimeout test/cluster.TestSessionOverAnOutage"},
+
+	// memory
+	{id: "FR-153", tests: "test/soak.TestMemoryLimit"},
+	{id: "FR-154", tests: "test/field.TestKeepAlive"},
+	{id: "FR-155", tests: "test/soak.TestChurn test/soak.TestChurnGoroutines test/soak.TestReportRoundsOfClients"},
 
 	// reconnect
 	{id: "FR-156", tests: "disconnect/without-receipt reports/fr-156-close-at-once"},

@@ -24,7 +24,7 @@ func (g *rig) guess(from net.Addr, nameValue ...string) time.Duration {
 }
 
 // TestDamping: of one address that tries passcodes the first five are answered at once and the others up to a second late;
-// its good logins are not, nor is anybody else, nor a refusal that is about something else.
+// its good logins are not, nor is anybody else, nor a refusal that is about something else (FR-107, FR-122).
 func TestDamping(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, func(c *connector.Config) {

@@ -38,7 +38,7 @@ func precise(t *testing.T, c *connector.Config) {
 	c.Auth.JWT.Leeway = 0
 }
 
-// TestExpiry: each session ends within a second after its token or its certificate, whatever its client does.
+// TestExpiry: each session ends within a second after its token or its certificate, whatever its client does (FR-106).
 func TestExpiry(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, func(c *connector.Config) {
@@ -114,7 +114,7 @@ func TestExpiryOfAPausedSession(t *testing.T) {
 	}
 }
 
-// TestRefresh renews a session over /$auth/refresh, also where no destination without a prefix is one.
+// TestRefresh renews a session over /$auth/refresh, also where no destination without a prefix is one (FR-106).
 func TestRefresh(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, func(c *connector.Config) {

@@ -60,7 +60,7 @@ func (k *keys) count() int {
 
 // TestJ5UnknownKid has 1,000 clients at once name a key that is not there: the key set is asked for once more, nothing else
 // goes out, and whose key is known is let in meanwhile. A key that is new at the issuer is found by its first token (J19), one
-// that was taken away is not accepted any more, and an issuer that is gone changes nothing.
+// that was taken away is not accepted any more, and an issuer that is gone changes nothing (FR-111).
 func TestJ5UnknownKid(t *testing.T) {
 	first := tokens.Signer{Algorithm: "ES256", Key: tokens.NewEC(elliptic.P256())}
 	second := tokens.Signer{Algorithm: "ES256", Key: tokens.NewEC(elliptic.P256())}

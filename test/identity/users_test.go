@@ -109,7 +109,7 @@ func TestUsersFileIsFollowed(t *testing.T) {
 }
 
 // TestClientCertificate: the identity of a certificate is in CONNECTED, in policy and in durable subscriptions, and no part
-// of the distinguished name is. A passcode that is shown too must be right.
+// of the distinguished name is (FR-123). A passcode that is shown too must be right.
 func TestClientCertificate(t *testing.T) {
 	g := newRig(t, func(c *connector.Config) {
 		withTokens(t, c)

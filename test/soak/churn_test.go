@@ -28,7 +28,7 @@ const (
 )
 
 // TestChurn has 1,000 connections come, subscribe, send and go in many ways: descriptors, NATS subscriptions,
-// connections, consumers and pulls of the process are then as many as before.
+// connections, consumers and pulls of the process are then as many as before (FR-155).
 func TestChurn(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "nats.conf")
 	if err := os.WriteFile(config, []byte("http: \"127.0.0.1:-1\"\n"), 0o600); err != nil {
@@ -77,7 +77,7 @@ func wantAll(t *testing.T, srv *testserver.Server, js jetstream.JetStream) {
 	t.Logf("%d messages were left", stored)
 }
 
-// TestChurnGoroutines does the same within this process: no goroutine is left.
+// TestChurnGoroutines does the same within this process: no goroutine is left (FR-155).
 func TestChurnGoroutines(t *testing.T) {
 	cfg := connector.DefaultConfig()
 	cfg.Listeners.TCP.Address = "127.0.0.1:0"

@@ -20,7 +20,7 @@ const (
 )
 
 // TestStatedLengths has 200 connections state lengths that nobody sends, and headers without an end: what the process
-// holds grows by what was sent, others are served, and all is given back.
+// holds grows by what was sent, others are served, and all is given back (FR-134).
 func TestStatedLengths(t *testing.T) {
 	srv := testserver.Start(t, "--limits-connections", fmt.Sprint(floodConns+1), "--limits-connect-timeout", "60s")
 	healthy := newEcho(t, srv)

@@ -27,7 +27,7 @@ const (
 )
 
 // TestMemoryLimit has 200 publishers send as fast as they can to 50 subscribers that do not read. The process stays below
-// its limit, somebody who consumes from a queue goes on, also while publishers wait, and afterwards all is as before.
+// its limit, somebody who consumes from a queue goes on, also while publishers wait, and afterwards all is as before (FR-153).
 func TestMemoryLimit(t *testing.T) {
 	srv := testserver.Start(t, "--memory-limit", fmt.Sprintf("%dMiB", floodLimit>>20))
 	steady := connect(t, srv)

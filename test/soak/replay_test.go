@@ -42,7 +42,7 @@ func replayMessages(t *testing.T) int {
 }
 
 // TestReplay replays everything that is stored to a reader as fast as it can, then to one ten times slower: complete, in
-// order, and the server's memory does not depend on how far behind the reader is.
+// order, and the server's memory does not depend on how far behind the reader is (FR-143).
 func TestReplay(t *testing.T) {
 	messages := replayMessages(t)
 	srv := testserver.Start(t)

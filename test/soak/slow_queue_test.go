@@ -25,7 +25,7 @@ const (
 )
 
 // TestSlowQueueReader has one consumer of a queue stop reading while 50 others go on. It holds what was sent to it
-// until its connection is closed for the write stall, then the others get it.
+// until its connection is closed for the write stall, then the others get it (FR-143, FR-145).
 func TestSlowQueueReader(t *testing.T) {
 	srv := testserver.Start(t, "--limits-body", "256KiB", "--limits-pending-bytes", "1MiB", "--limits-write-stall", "1s")
 	c := newConsumers(t, srv)

@@ -20,7 +20,7 @@ const (
 	idleCount, slowCount = 150, 400
 )
 
-// TestSlowTopicReader has one subscriber of a topic stop reading while 50 others go on.
+// TestSlowTopicReader has one subscriber of a topic stop reading while 50 others go on (FR-143, FR-145).
 func TestSlowTopicReader(t *testing.T) {
 	t.Run("close", func(t *testing.T) {
 		srv := testserver.Start(t, "--limits-body", "256KiB", "--limits-pending-bytes", "1MiB", "--limits-write-stall", "1s")

@@ -16,7 +16,7 @@ import (
 )
 
 // TestDocumentedCommands runs what the pages say: every block of sh, one after the other, beside the files that the blocks
-// with a name are.
+// with a name are. That a server which wants certificates can be had, and reached with one, is FR-124.
 func TestDocumentedCommands(t *testing.T) {
 	if _, err := exec.LookPath("openssl"); err != nil {
 		t.Skip("the commands need openssl")
@@ -46,7 +46,7 @@ func TestDocumentedCommands(t *testing.T) {
 func elsewhere(t *testing.T) *strings.Replacer {
 	t.Helper()
 	pairs := []string{"0.0.0.0:", "127.0.0.1:"}
-	for _, port := range []string{"61614", "15673", "8161"} {
+	for _, port := range []string{"61614", "61615", "15673", "8161"} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)

@@ -128,7 +128,7 @@ var reports = []report{
 
 	// TLS
 	{id: "FR-123", tests: "connector/auth.TestT4CertificateIdentity test/identity.TestClientCertificate"},
-	{id: "FR-124", tests: "connector/listen.TestClientCertificates cmd/natstomp.TestDocumentedCommands"},
+	{id: "FR-124", tests: "connector/listen.TestClientCertificates test/interop.TestReportCertificatesOfClients cmd/natstomp.TestDocumentedCommands"},
 
 	// WebSocket
 	{id: "FR-125", tests: "test/field.TestReportSubprotocols"},

@@ -45,6 +45,9 @@ type Config struct {
 	Registerer prometheus.Registerer `yaml:"-"`
 	// Logger receives the log of the server. Default: discard.
 	Logger *slog.Logger `yaml:"-"`
+	// Audit receives the audit log, each record with stream=audit: who came, what was refused, what an operator did. Default:
+	// Logger.
+	Audit *slog.Logger `yaml:"-"`
 	// Version is what CONNECTED shows as natstomp/<version>. Default "dev".
 	Version string `yaml:"-"`
 }
@@ -325,6 +328,9 @@ type Log struct {
 	Level string `yaml:"level"`
 	// Format is one of auto, text and json; auto is text on a terminal. Default auto.
 	Format string `yaml:"format"`
+	// Audit is the path of a file that the audit log is appended to as JSON lines, whatever the level; empty puts it into
+	// the log. SIGHUP opens the file anew. Default empty.
+	Audit string `yaml:"audit"`
 }
 
 // DefaultConfig returns the defaults of DESIGN sections 7 and 9.

@@ -104,7 +104,11 @@ func New(cfg Config) (*Server, error) {
 		cfg: cfg, log: log, router: r, declared: declared, stop: make(chan struct{}),
 		conns: make(map[*conn]struct{}), subscribed: make(map[*Subscription]struct{}),
 	}
-	s.audit = log.With("stream", "audit")
+	s.audit = log
+	if cfg.Audit != nil {
+		s.audit = cfg.Audit
+	}
+	s.audit = s.audit.With("stream", "audit")
 	if err := errors.Join(s.newLogins(), s.newRights()); err != nil {
 		return nil, err
 	}

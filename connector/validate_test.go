@@ -328,7 +328,7 @@ func TestValidateKnowsEachKey(t *testing.T) {
 	}
 	free := []string{
 		"auth.jwt.issuer", "auth.jwt.audience", "auth.jwt.roles_claim", // Any text.
-		"authz.policy", "listeners.tls.client_ca_file", "nats.embedded.config_file", // Any path.
+		"authz.policy", "listeners.tls.client_ca_file", "log.audit", "nats.embedded.config_file", // Any path.
 		"nats.tls.ca_file", "nats.url", // Tested with their sections.
 	}
 	for _, path := range leaves(reflect.TypeFor[connector.Config](), "") {

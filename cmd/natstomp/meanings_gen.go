@@ -114,4 +114,5 @@ var meanings = map[string]string{
 	"transactions.remember":         "How long an x-dedup-id of a COMMIT is remembered; at least 1 s.",
 	"log.level":                     "One of debug, info, warn and error.",
 	"log.format":                    "One of auto, text and json; auto is text on a terminal.",
+	"log.audit":                     "The path of a file that the audit log is appended to as JSON lines, whatever the level; empty puts it into the log. SIGHUP opens the file anew.",
 }

@@ -62,13 +62,18 @@ type server interface {
 var _ server = (*connector.Server)(nil)
 
 // serve makes a server and runs it until a signal comes.
-func serve(p process, config loaded, signals, hangups <-chan os.Signal) error {
+func serve(p process, config loaded, signals, hangups <-chan os.Signal) (err error) {
 	b := currentBuild()
 	log := newLogger(config.config.Log, p.stderr)
 	for _, w := range config.warnings {
 		log.Warn("configuration", "warning", w)
 	}
-	config.config.Logger = log
+	audit, err := openAudit(config.config.Log.Audit)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, audit.close()) }()
+	config.config.Logger, config.config.Audit = log, audit.logger()
 	config.config.Version = b.version
 	s, err := connector.New(config.config)
 	if err != nil {
@@ -79,8 +84,17 @@ func serve(p process, config loaded, signals, hangups <-chan os.Signal) error {
 			log.Warn("start block not written", "err", err)
 		}
 	}
-	return runServer(s, log, ready, signals, hangups)
+	return runServer(audited{s, audit}, log, ready, signals, hangups)
 }
+
+// audited is a server with a file for its audit log.
+type audited struct {
+	*connector.Server
+	file *auditFile
+}
+
+// Reload implements server.
+func (a audited) Reload() error { return errors.Join(a.file.reopen(), a.Server.Reload()) }
 
 // runServer starts a server, calls ready, reloads it at each of hangups, and stops it at a signal.
 func runServer(s server, log *slog.Logger, ready func(), signals, hangups <-chan os.Signal) error {

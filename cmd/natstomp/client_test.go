@@ -211,6 +211,8 @@ func TestCertificatesAreChecked(t *testing.T) {
 		wants(t, 1, "certificate", "pub", "--url", strings.Replace(url, "127.0.0.1", "localhost", 1), "/topic/x", "--tls-ca", u.ca)
 	}
 	wants(t, 2, "--tls-ca: open ", "pub", "--url", u.tls, "/topic/x", "--tls-ca", "missing.pem")
+	wants(t, 2, "--tls-cert and --tls-key: give both", "pub", "--url", u.tls, "/topic/x", "--tls-cert", "client_test.go")
+	wants(t, 2, "--tls-cert, --tls-key: ", "pub", "--url", u.tls, "/topic/x", "--tls-cert", "client_test.go", "--tls-key", "missing.key")
 	wants(t, 2, "holds no certificate", "pub", "--url", u.tls, "/topic/x", "--tls-ca", "client_test.go")
 }
 

@@ -17,10 +17,10 @@ import (
 
 // clientFlags are those that all client commands have.
 type clientFlags struct {
-	url, login, passcodeFile, tokenFile, caFile, output string
-	insecure                                            bool
-	headers                                             []string
-	timeout, heartbeat                                  time.Duration
+	url, login, passcodeFile, tokenFile, caFile, certFile, keyFile, output string
+	insecure                                                               bool
+	headers                                                                []string
+	timeout, heartbeat                                                     time.Duration
 }
 
 func (f *clientFlags) add(c *cobra.Command, timeout time.Duration, timeoutUsage string) {
@@ -32,6 +32,8 @@ func (f *clientFlags) add(c *cobra.Command, timeout time.Duration, timeoutUsage 
 	flags.StringVar(&f.passcodeFile, "passcode-file", "", "`file` with the passcode [$NATSTOMP_PASSCODE, $NATSTOMP_PASSCODE_FILE]")
 	flags.StringVar(&f.tokenFile, "token-file", "", "`file` with a JSON Web Token, sent as the passcode [$NATSTOMP_TOKEN, $NATSTOMP_TOKEN_FILE]")
 	flags.StringVar(&f.caFile, "tls-ca", "", "PEM `file` with the authorities to trust instead of the system's")
+	flags.StringVar(&f.certFile, "tls-cert", "", "PEM `file` with the client certificate to show")
+	flags.StringVar(&f.keyFile, "tls-key", "", "PEM `file` with the key of that certificate")
 	flags.BoolVar(&f.insecure, "tls-insecure", false, "accept any certificate: whoever is in between can read and change everything")
 	flags.StringArrayVarP(&f.headers, "header", "H", nil, "further header as `name:value`; may be repeated")
 	flags.DurationVar(&f.timeout, "timeout", timeout, timeoutUsage)
@@ -89,7 +91,7 @@ func (f *clientFlags) target(p process) (target, error) {
 	if f.insecure {
 		_, _ = fmt.Fprintln(p.stderr, "natstomp: WARNING: --tls-insecure: the server's certificate is NOT checked")
 	}
-	return t, t.secure(f.caFile, f.insecure)
+	return t, t.secure(f.caFile, f.certFile, f.keyFile, f.insecure)
 }
 
 // secret reads the passcode or token from where the flags say, else from where the environment does.

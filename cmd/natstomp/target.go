@@ -66,12 +66,22 @@ func parseTarget(text string) (target, error) {
 	return t, nil
 }
 
-// secure makes the TLS settings: authorities from a file instead of the system's, or no check at all.
-func (t *target) secure(caFile string, insecure bool) error {
+// secure makes the TLS settings: authorities from a file instead of the system's, or no check at all; a client certificate.
+func (t *target) secure(caFile, certFile, keyFile string, insecure bool) error {
 	t.tls = &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		ServerName:         t.url.Hostname(),
 		InsecureSkipVerify: insecure, //nolint:gosec // --tls-insecure asks for it, and says so on stderr.
+	}
+	switch {
+	case certFile != "" && keyFile != "":
+		pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+		if err != nil {
+			return fmt.Errorf("--tls-cert, --tls-key: %w", err)
+		}
+		t.tls.Certificates = []tls.Certificate{pair}
+	case certFile != "" || keyFile != "":
+		return errors.New("--tls-cert and --tls-key: give both, or neither")
 	}
 	if caFile == "" {
 		return nil

@@ -94,7 +94,7 @@ func (b *Bridge) SubscribeQueue(route router.Route, view View, room int, hold Ho
 
 // share starts to pull from the durable of a subscription.
 func (b *Bridge) share(s *QueueSubscription, room int) (*QueueSubscription, error) {
-	s.puller = newPuller(s.d.place, s.d.consumer, room, markedCredit{s.d.place, s.receiver})
+	s.puller = newPuller(s.d.place, s.d.consumer, room, markedCredit{s, s.receiver})
 	s.policy, s.sizes, s.eager = s.appendGroup, &s.d.sizes, s.d.policy == Prioritized
 	s.hold.Check = min(s.hold.Check, s.d.ackWait/3)
 	err := s.listen()
@@ -114,14 +114,17 @@ func (b *Bridge) share(s *QueueSubscription, room int) (*QueueSubscription, erro
 
 // markedCredit gives credit only while it is known which messages may have been delivered before.
 type markedCredit struct {
-	p *place
+	s *QueueSubscription
 	creditor
 }
 
 // Credit implements creditor.
 func (c markedCredit) Credit(outstanding int) (messages, octets int) {
-	if !c.p.marked() {
-		c.p.remark()
+	if c.s.doubted.Load() {
+		return 0, 0
+	}
+	if p := c.s.d.place; !p.marked() {
+		p.remark()
 		return 0, 0
 	}
 	return c.creditor.Credit(outstanding)
@@ -178,7 +181,8 @@ func (s *QueueSubscription) silent() {
 // removed implements follower.
 func (s *QueueSubscription) removed(err error) { s.lost.Do(func() { s.receiver.Lost(err) }) }
 
-// doubt looks, in the background, whether the consumer is there.
+// doubt looks, in the background, whether the consumer is there. Nothing is asked for meanwhile: a server that was away
+// may have lost count, while one that says that somebody has deleted the consumer goes on, with all counts of others.
 func (s *QueueSubscription) doubt() {
 	if !s.doubted.CompareAndSwap(false, true) {
 		return
@@ -188,6 +192,9 @@ func (s *QueueSubscription) doubt() {
 		defer s.Wake()
 		defer s.doubted.Store(false)
 		err := d.verify()
+		if !errors.Is(err, d.gone()) {
+			d.place.interrupted()
+		}
 		switch {
 		case err == nil, errors.Is(err, errReplaced): // Whoever noticed that has the subscription pull anew.
 		case errors.Is(err, d.gone()):

@@ -377,9 +377,9 @@ func (p *puller) status(m *nats.Msg) (there bool) {
 	case description == "Message Size Exceeds MaxBytes":
 		p.tooLarge = true // The other open pulls end too; a new one would only end the same way.
 	case description == "Consumer Deleted", code == "503":
+		// Whether the server was away, or somebody has deleted the consumer, the caller finds out.
 		p.forget()
 		p.retryAt = time.Now().Add(pullRetry)
-		p.place.interrupted()
 		return false
 	case description == "Server Shutdown", description == "Leadership Change":
 		p.place.interrupted()

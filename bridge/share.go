@@ -69,7 +69,7 @@ func (s *QueueSubscription) rejoin() {
 	s.place.unfollow(s)
 	s.part()
 	s.q, s.d, s.sizes = q, q.durable, &q.durable.sizes
-	s.place, s.credit = q.place, markedCredit{q.place, s.receiver}
+	s.place, s.credit = q.place, markedCredit{s, s.receiver}
 	s.pin, s.more, s.none, s.tooLarge = "", false, false, false
 	s.retryAt = time.Time{}
 	s.place.follow(s)

@@ -214,17 +214,20 @@ func (l *loader) checkAuth(config connector.Config) {
 // checkPolicy reads the policy and its model as a start would.
 func (l *loader) checkPolicy(config connector.Config) {
 	a := config.Authz
-	text, model, ok := l.policyText(a)
-	if !ok {
+	if a.Policy == "" {
 		return
 	}
-	r, err := authz.New(authz.Config{Model: model})
-	if err != nil {
-		l.fault(l.sourceOf("authz.model"), "authz.model", a.Model, "is no model: "+err.Error(), "")
-		return
+	text, err := os.ReadFile(a.Policy)
+	if err == nil {
+		err = config.CheckPolicy(a.Policy, text)
 	}
-	var refused *authz.PolicyError
-	if err := r.Load(a.Policy, text); errors.As(err, &refused) {
+	var (
+		unread  *fs.PathError
+		refused *authz.PolicyError
+	)
+	switch {
+	case err == nil, errors.As(err, &unread): // A file that cannot be read is noted by checkFiles.
+	case errors.As(err, &refused):
 		for _, f := range refused.Faults {
 			at := ""
 			if f.Line > 0 {
@@ -232,22 +235,10 @@ func (l *loader) checkPolicy(config connector.Config) {
 			}
 			l.fault(l.sourceOf("authz.policy"), "authz.policy", a.Policy, at+f.Text, "")
 		}
+	default:
+		reason := strings.TrimPrefix(err.Error(), "authz.model: ")
+		l.fault(l.sourceOf("authz.model"), "authz.model", a.Model, "is no model: "+reason, "")
 	}
-}
-
-// policyText is the text of the policy and of its model; false without a policy, or where one cannot be read, which is
-// noted elsewhere.
-func (l *loader) policyText(a connector.Authz) (policy []byte, model string, ok bool) {
-	if a.Policy == "" {
-		return nil, "", false
-	}
-	policy, err := os.ReadFile(a.Policy)
-	if err == nil && a.Model != "" {
-		var text []byte
-		text, err = os.ReadFile(a.Model)
-		model = string(text)
-	}
-	return policy, model, err == nil
 }
 
 // namesFile reports whether the value of k is the name of a file to read.

@@ -13,13 +13,17 @@ var notOnBrowser = map[string]string{
 var _ bridge.BrowseReceiver = (*subscription)(nil)
 
 // subscribeBrowser is SUBSCRIBE with browser:true: it shows what the queue holds, ends with a MESSAGE that has
-// browser:end, and takes nothing. ACK and NACK are accepted in the client modes and change nothing.
+// browser:end, and takes nothing. What was sent before on this connection is shown too. ACK and NACK are accepted in the
+// client modes and change nothing.
 func (c *conn) subscribeBrowser(f *frame.Frame, s *subscription) error {
 	if err := unsupported(f, notOnBrowser); err != nil {
 		return err
 	}
 	s.held = true
 	number := c.reserve(c.receiptOf(f), 0, s.release)
+	if !c.turn() {
+		return errFailed
+	}
 	view := bridge.View{Version: c.version, Destination: s.destination}
 	look, err := c.srv.bridge.BrowseQueue(s.route, view, s)
 	if err != nil {

@@ -83,6 +83,17 @@ func (c *conn) reserve(receipt string, size int, then func()) uint64 {
 	return c.receipts.push(slot{receipt: receipt, size: size, then: then})
 }
 
+// turn waits until all frames before the newest one have taken effect, for a SUBSCRIBE that is shown what they stored.
+// Reading of this socket pauses meanwhile. False: the connection has ended. Called by the reader only.
+func (c *conn) turn() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.receipts.open() > 1 && !c.out.closed {
+		c.receipts.room.Wait()
+	}
+	return !c.out.closed
+}
+
 // settle records the outcome of a frame and sends every RECEIPT, or the ERROR, that is due. It does not block and may
 // be called from any goroutine that holds no lock of the connection.
 func (c *conn) settle(number uint64, err error) {

@@ -76,6 +76,9 @@ func (c *conn) subscribeStore(f *frame.Frame, s *subscription) error {
 	}
 	s.durable = *id
 	return c.share(f, s, func(route router.Route, view bridge.View, room int, hold bridge.Hold, r bridge.QueueReceiver) (*bridge.QueueSubscription, error) {
+		if !c.turn() {
+			return nil, errFailed
+		}
 		return c.srv.bridge.SubscribeDurable(route, *id, start, view, room, hold, r)
 	})
 }
@@ -104,8 +107,12 @@ func (c *conn) subscribeOrdered(f *frame.Frame, s *subscription, start *bridge.S
 	return nil
 }
 
-// readStored begins to read the stored topics of a route. It blocks until JetStream knows.
+// readStored begins to read the stored topics of a route, for the SUBSCRIBE that has the newest slot. It blocks until
+// JetStream knows.
 func (c *conn) readStored(s *subscription, route router.Route, filters []string, start bridge.Start) error {
+	if !c.turn() {
+		return errFailed
+	}
 	view := bridge.View{Version: c.version, Destination: s.destination}
 	pull, err := c.srv.bridge.SubscribeOrdered(route, filters, start, view, s)
 	if err == nil {

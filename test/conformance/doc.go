@@ -68,12 +68,13 @@
 //	nats<none n                  nothing arrived at n, after a flush
 //	js> subject name:value | body      publish to JetStream and wait for the PubAck
 //	js< channel name:value | body      pull one message of the queue through its durable and ack it
-//	js count channel 3           the queue's stream holds 3 messages; 0 also if there is no stream
+//	js count channel 3           the queue's stream comes to hold 3 messages; 0 also if there is no stream
+//	js waiting channel 3         3 pulls come to wait at the queue's durable
 //	js stream name subject...    make a stream
 //	js consumer stream name [subject...]  make a pull consumer with explicit acks
 //	js next stream consumer name:value | body  pull one message of it and ack it
 //	js remove stream consumer    remove the consumer, or the stream where that has no such consumer
-//	js gone channel              there is no stream of the queue
+//	js gone channel              the queue's stream goes
 //	repeat 3 ... end             the lines between, 3 times
 //	wait 100ms                   only for clauses about time
 //	server restart|kill|term     end and start the server on the same store; kill it and start; SIGTERM and go on

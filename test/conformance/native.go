@@ -35,7 +35,7 @@ func (r *runner) nativeStep(st step) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience) // Steps that poll have an end of their own.
 	defer cancel()
 	first := r.expand(st.words[0])
 	switch st.verb {
@@ -179,31 +179,12 @@ func (r *runner) pull(ctx context.Context, js jetstream.JetStream, channel strin
 	return r.nextOf(ctx, js, streamName(channel), "stomp", st)
 }
 
-// gone waits until there is no stream of a queue.
-func (r *runner) gone(ctx context.Context, js jetstream.JetStream, channel string) error {
+// poll asks again and again until the answer is nil, or else for the usual time.
+func poll(ask func() error) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(patience / 2); ; {
-		_, err := js.Stream(ctx, streamName(channel))
-		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			return nil
-		}
-		if err == nil {
-			err = errors.New("the queue's stream is still there")
-		}
-		if time.Now().After(deadline) {
-			return err
-		}
-		<-tick.C
-	}
-}
-
-// count waits until the stream of a queue holds so many messages: acks without a receipt take their time.
-func (r *runner) count(ctx context.Context, js jetstream.JetStream, st step) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience / 2); ; {
-		err := r.countOnce(ctx, js, st)
+	for deadline := time.Now().Add(patience); ; {
+		err := ask()
 		if err == nil || time.Now().After(deadline) {
 			return err
 		}
@@ -211,12 +192,41 @@ func (r *runner) count(ctx context.Context, js jetstream.JetStream, st step) err
 	}
 }
 
-func (r *runner) countOnce(ctx context.Context, js jetstream.JetStream, st step) error {
-	want, err := strconv.ParseUint(r.expand(st.words[2]), 10, 64)
+// gone is an error while there is a stream of a queue.
+func gone(ctx context.Context, js jetstream.JetStream, channel string) error {
+	_, err := js.Stream(ctx, streamName(channel))
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return nil
+	case err == nil:
+		return errors.New("the queue's stream is still there")
+	}
+	return err
+}
+
+// waiting is an error unless so many pulls wait at the durable of a queue.
+func waiting(ctx context.Context, js jetstream.JetStream, channel, number string) error {
+	want, err := strconv.Atoi(number)
 	if err != nil {
 		return err
 	}
-	stream, err := js.Stream(ctx, streamName(r.expand(st.words[1])))
+	c, err := js.Consumer(ctx, streamName(channel), "stomp")
+	if err != nil {
+		return err
+	}
+	if got := c.CachedInfo().NumWaiting; got != want {
+		return fmt.Errorf("pulls that wait: got %d, want %d", got, want)
+	}
+	return nil
+}
+
+// count is an error unless the stream of a queue holds so many messages.
+func count(ctx context.Context, js jetstream.JetStream, channel, number string) error {
+	want, err := strconv.ParseUint(number, 10, 64)
+	if err != nil {
+		return err
+	}
+	stream, err := js.Stream(ctx, streamName(channel))
 	if errors.Is(err, jetstream.ErrStreamNotFound) && want == 0 {
 		return nil
 	}

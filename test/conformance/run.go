@@ -14,8 +14,9 @@ import (
 	"github.com/natstomp/natstomp/test/testserver"
 )
 
-// patience is how long an expected thing may take, on a busy machine with the race detector on.
-const patience = 10 * time.Second
+// patience is how long an expected thing may take, on a busy machine with the race detector on. It is below the ack wait
+// of JetStream, 30 s.
+const patience = 20 * time.Second
 
 // Env is what a script runs against.
 type Env struct {

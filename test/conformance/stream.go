@@ -15,10 +15,12 @@ func (r *runner) streamStep(ctx context.Context, js jetstream.JetStream, st step
 		words[i] = r.expand(w)
 	}
 	switch words[0] {
-	case "count":
-		return r.count(ctx, js, st)
+	case "count": // Acks without a receipt take their time.
+		return poll(func() error { return count(ctx, js, words[1], words[2]) })
 	case "gone":
-		return r.gone(ctx, js, words[1])
+		return poll(func() error { return gone(ctx, js, words[1]) })
+	case "waiting":
+		return poll(func() error { return waiting(ctx, js, words[1], words[2]) })
 	case "stream":
 		_, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: words[1], Subjects: words[2:]})
 		return err

@@ -143,6 +143,7 @@ func (qs *queues) place(route router.Route, limited bool) (q, listed *queue, kno
 		if qs.b.gone.has(QueueStream(route.Channel)) {
 			return nil, nil, false, ErrNoStream
 		}
+		closing := qs.closing.Load() > 0 // Before the count: what is forgotten in between has made room.
 		qs.mu.Lock()
 		q, known = qs.known[route.Channel]
 		full := limited && limit > 0 && !known && qs.count() >= limit
@@ -157,7 +158,7 @@ func (qs *queues) place(route router.Route, limited bool) (q, listed *queue, kno
 		if !full {
 			return q, listed, known, nil
 		}
-		if qs.closing.Load() == 0 || time.Now().After(until) {
+		if !closing || time.Now().After(until) {
 			return nil, nil, false, fmt.Errorf("%w: %d", ErrQueueLimit, limit)
 		}
 		qs.b.pause(lookInterval)

@@ -209,13 +209,14 @@ func (l *lane) fail(err error) {
 	}
 }
 
-// take takes all that waits out, in order.
+// take takes all that waits out, in order. What was sent may be in a stream that has taken the place of the lane's.
 func (l *lane) take() (parcels []*parcel) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range l.queue {
 		if !e.over {
 			e.over, e.msgs = true, nil
+			e.p.again = e.p.again || e.tries > 0
 			parcels = append(parcels, e.p)
 		}
 	}

@@ -35,7 +35,7 @@ func (g *rig) second() *rig {
 	n := &rig{t: g.t, nc: g.nc, js: g.js, router: g.router}
 	n.Bridge = bridge.New(bridge.Config{
 		Data: conn(), Control: control, Wide: conn(), JS: js, Router: g.router,
-		Logger: slog.New(slog.DiscardHandler), PublishTimeout: 5 * time.Second, RequestTimeout: 30 * time.Second,
+		Logger: slog.New(slog.DiscardHandler), PublishTimeout: patience, RequestTimeout: 30 * time.Second,
 		Queues: bridge.QueueConfig{DedupWindow: time.Minute, Storage: jetstream.FileStorage},
 	})
 	if err := n.Start(g.t.Context()); err != nil {
@@ -114,7 +114,7 @@ func TestSealedReplySubject(t *testing.T) {
 	}
 	for i, node := range []*rig{g, n, g} {
 		toAddress(t, node, address, fmt.Sprint(i))
-		m, err := sub.NextMsg(10 * time.Second)
+		m, err := sub.NextMsg(patience)
 		if err != nil || string(m.Data) != fmt.Sprint(i) {
 			t.Errorf("got %v, %v, want the message %d", m, err, i)
 		}
@@ -167,7 +167,7 @@ func TestOldSealIsDropped(t *testing.T) {
 		t.Errorf("undeliverable: got %d, want 1", got)
 	}
 	toAddress(t, g, g.SealedAt("_INBOX.native.old", time.Now().Add(-23*time.Hour)), "in time")
-	if m, err := sub.NextMsg(10 * time.Second); err != nil || string(m.Data) != "in time" {
+	if m, err := sub.NextMsg(patience); err != nil || string(m.Data) != "in time" {
 		t.Errorf("got %v, %v, want the second message only", m, err)
 	}
 }

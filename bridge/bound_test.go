@@ -88,7 +88,7 @@ func TestBoundConsumerLimits(t *testing.T) {
 	g := bind(t, router.Binding{Destination: "/queue/q", Stream: "S", Consumer: "tight"})
 	g.stream("S", "s")
 	g.consumer("S", jetstream.ConsumerConfig{
-		Durable: "tight", AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Second,
+		Durable: "tight", AckPolicy: jetstream.AckExplicitPolicy, AckWait: 4 * time.Second,
 		MaxRequestBatch: 3, MaxRequestMaxBytes: 4 << 10, MaxRequestExpires: time.Second,
 	})
 	c := &holding{newConsumer(100)}
@@ -105,7 +105,7 @@ func TestBoundConsumerLimits(t *testing.T) {
 	}
 	c.want(t, numbers(0, 20)...)
 	// What is held for longer than the consumer's ack wait stays held.
-	time.Sleep(1500 * time.Millisecond)
+	time.Sleep(5 * time.Second) // The time is what is tested.
 	if err := g.send("/queue/q", "last"); err != nil {
 		t.Fatal(err)
 	}

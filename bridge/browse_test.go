@@ -53,7 +53,7 @@ func (l *looker) next(t *testing.T) string {
 		return tail
 	case err := <-l.lost:
 		t.Fatal(err)
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("nothing to see")
 	}
 	return ""

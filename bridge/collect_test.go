@@ -39,7 +39,7 @@ func comesTrue(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); !holds(); <-tick.C {
+	for deadline := time.Now().Add(patience); !holds(); <-tick.C {
 		if time.Now().After(deadline) {
 			t.Fatal("it never came about: " + what)
 		}
@@ -125,6 +125,9 @@ func (s *session) try(i int) error {
 	}
 	s.a.leaveAll(sub, c)
 	<-after.C
+	if i%16 == 0 { // However long the deletion takes.
+		comesTrue(s.t, "the queue vanishes", func() bool { return s.stream() != before })
+	}
 	results := make(chan error, 6)
 	for n, g := range []*rig{s.a, s.b} {
 		go func() {
@@ -155,7 +158,7 @@ func (s *session) take(c *consumer) error {
 			if s.got[body]++; s.got[body] > 1 {
 				return fmt.Errorf("%q twice", body)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			return fmt.Errorf("%d of %d confirmed messages are lost", s.sent-len(s.got), s.sent)
 		}
 	}
@@ -272,7 +275,7 @@ func (g *rig) takeAway(channel, node string) {
 func TestIdleDelete(t *testing.T) {
 	srv := startNATS(t)
 	idle := func(cfg *bridge.Config) {
-		cfg.Queues.IdleDelete = 300 * time.Millisecond
+		cfg.Queues.IdleDelete = 2 * time.Second
 		cfg.Queues.Settings = func(channel string) bridge.QueueSettings {
 			return bridge.QueueSettings{Keep: channel == "kept"}
 		}
@@ -341,7 +344,7 @@ func TestSettingsChangeAtStart(t *testing.T) {
 			return bridge.QueueSettings{MaxBytes: 2 << 20, MaxAge: time.Hour, Policy: bridge.Exclusive}
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s, err := first.js.Stream(ctx, bridge.QueueStream("set"))
 	if err != nil {

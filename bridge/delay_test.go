@@ -145,7 +145,7 @@ func TestLateTransmissionOfAMoveStoresNothing(t *testing.T) {
 		select {
 		case got := <-batch:
 			m.Subject, m.Data, m.Header = got.Subject, got.Data, got.Header
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			t.Fatal("no batch of a message and a marker")
 		}
 		m.Header.Set("Nats-Batch-Id", "again")
@@ -156,7 +156,7 @@ func TestLateTransmissionOfAMoveStoresNothing(t *testing.T) {
 			continue
 		}
 		var err error
-		if answer, err = g.nc.RequestMsg(m, 10*time.Second); err != nil {
+		if answer, err = g.nc.RequestMsg(m, patience); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -170,7 +170,7 @@ func TestLateTransmissionOfAMoveStoresNothing(t *testing.T) {
 
 func TestDelayedForDeletedQueue(t *testing.T) {
 	g := newRig(t, autoDelete)
-	if err := g.sendWith("/queue/back", "x", bridge.SendOptions{Delay: 1500 * time.Millisecond}); err != nil {
+	if err := g.sendWith("/queue/back", "x", bridge.SendOptions{Delay: 6 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	c := newConsumer(1)

@@ -115,7 +115,7 @@ func TestGroupSharesMessages(t *testing.T) {
 			seen[m]++
 		case m := <-b.got:
 			seen[m]++
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			t.Fatalf("the group has %d of %d messages", len(seen), messages)
 		}
 	}
@@ -162,7 +162,7 @@ func (g *rig) visit(body string) error {
 	if err := g.PublishTopic(route, nil, []byte(body), ""); err != nil {
 		return err
 	}
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(patience)
 	want := "MESSAGE\ndestination:/topic/busy\ncontent-length:" + fmt.Sprint(len(body)) + "\n\n" + body + "\x00\n"
 	for {
 		select {

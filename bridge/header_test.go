@@ -36,7 +36,7 @@ func (l *listener) next(t *testing.T, v frame.Version) frame.Frame {
 			t.Fatalf("%q: %v", text, err)
 		}
 		return f.Clone()
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("no message")
 		return frame.Frame{}
 	}
@@ -201,7 +201,7 @@ func TestNoHeaderBlockWithoutHeaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.publish("/topic/bare", "x", header("receipt", "1"), header("content-length", "1"))
-	m, err := sub.NextMsg(10 * time.Second)
+	m, err := sub.NextMsg(patience)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func TestLargeMessageBehindSmallOnesComesWithoutABusyLoop(t *testing.T) {
 func (g *rig) untilPending(queue string, messages uint64) {
 	g.t.Helper()
 	stream := bridge.QueueStream(g.route(queue, router.Send).Channel)
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(patience); ; {
 		c, err := g.js.Consumer(g.t.Context(), stream, "stomp")
 		if err != nil {
 			g.t.Fatal(err)
@@ -289,7 +289,7 @@ func TestConsumerHoldsNoMoreThanItsPrefetch(t *testing.T) {
 	for i := range others { // All that the first must not hold.
 		select {
 		case <-second.got:
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			t.Fatalf("the consumer holds %d messages, want %d: another has only %d of the other %d",
 				len(first.takeHeld()), prefetch, i, others)
 		}

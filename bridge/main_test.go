@@ -18,6 +18,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// patience is how long a test waits for what must happen at once; only a failing one waits that long.
+const patience = 20 * time.Second
+
 // rig is a bridge on a real server of its own.
 type rig struct {
 	*bridge.Bridge
@@ -56,7 +59,7 @@ func newNode(t *testing.T, srv *server.Server, change func(*bridge.Config)) *rig
 	cfg := bridge.Config{
 		Data: conn(), Control: control, Wide: conn(), JS: js,
 		Logger:         slog.New(slog.DiscardHandler),
-		PublishTimeout: 5 * time.Second,
+		PublishTimeout: patience,
 		Queues:         bridge.QueueConfig{DedupWindow: time.Minute, Storage: jetstream.FileStorage},
 		Store:          bridge.StoreConfig{Subjects: "stomp.store.>"},
 	}
@@ -91,7 +94,7 @@ func startNATS(t *testing.T) *server.Server {
 	}
 	srv.Start()
 	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
-	if !srv.ReadyForConnections(10 * time.Second) {
+	if !srv.ReadyForConnections(patience) {
 		t.Fatal("NATS is not ready")
 	}
 	return srv
@@ -112,7 +115,7 @@ func outcome(t *testing.T, what string, c <-chan error) error {
 	select {
 	case err := <-c:
 		return err
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatalf("%s: no answer", what)
 		return nil
 	}

@@ -135,7 +135,7 @@ func externalServer(t *testing.T) *server.Server {
 	}
 	srv.Start()
 	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
-	if !srv.ReadyForConnections(10 * time.Second) {
+	if !srv.ReadyForConnections(patience) {
 		t.Fatal("NATS is not ready")
 	}
 	return srv
@@ -174,7 +174,7 @@ func (n *remote) run(change func(*bridge.Config)) {
 	cfg := bridge.Config{
 		Data: b.Data, Control: b.Control, Wide: b.Wide, JS: b.JS, Router: n.router,
 		Logger:         slog.New(slog.DiscardHandler),
-		PublishTimeout: 10 * time.Second,
+		PublishTimeout: patience,
 		RequestTimeout: 5 * time.Second,
 		Queues:         bridge.QueueConfig{DedupWindow: time.Minute, Settings: size(1 << 20)},
 		External: &bridge.External{
@@ -393,7 +393,7 @@ func TestTopicsOverABrokenLink(t *testing.T) {
 	all(t, results, 3)
 	put("4", false)
 	for _, want := range []string{"1", "2", "3", "4"} {
-		m, err := sub.NextMsg(5 * time.Second)
+		m, err := sub.NextMsg(patience)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -422,7 +422,7 @@ func TestConfirmationLost(t *testing.T) {
 	if err := s.Topic(n.route("/topic/t", router.Send), nil, []byte("x"), "", func(err error) { results <- err }); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sub.NextMsg(5 * time.Second); err != nil {
+	if _, err := sub.NextMsg(patience); err != nil {
 		t.Fatal(err)
 	}
 	n.link.breakDown()
@@ -433,14 +433,14 @@ func TestConfirmationLost(t *testing.T) {
 	}
 	n.link.restore()
 	all(t, results, 1)
-	if _, err := sub.NextMsg(5 * time.Second); err != nil {
+	if _, err := sub.NextMsg(patience); err != nil {
 		t.Errorf("it was not sent again: %v", err)
 	}
 }
 
 // TestPublishTimeoutOfAnOutage has the link stay down for too long.
 func TestPublishTimeoutOfAnOutage(t *testing.T) {
-	n := newRemote(t, externalServer(t), func(cfg *bridge.Config) { cfg.PublishTimeout = 300 * time.Millisecond })
+	n := newRemote(t, externalServer(t), func(cfg *bridge.Config) { cfg.PublishTimeout = 3 * time.Second })
 	results := make(chan error, 2)
 	n.begin("/queue/late", 0, 1, results)
 	all(t, results, 1)

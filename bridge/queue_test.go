@@ -77,7 +77,7 @@ func (c *consumer) next(t *testing.T) (head, body string) {
 	case tail := <-c.got:
 		head, body, _ = strings.Cut(tail, "\n\n")
 		return head, strings.TrimSuffix(body, "\x00\n")
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("no message")
 		return "", ""
 	}

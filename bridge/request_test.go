@@ -59,7 +59,7 @@ func (a *answers) check(g *rig, want int) {
 	go func() { defer close(done); a.wait.Wait() }()
 	select {
 	case <-done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		a.t.Fatal("requests without answer")
 	}
 	a.mu.Lock()
@@ -144,7 +144,7 @@ func TestRepliesRaceTheDeadline(t *testing.T) {
 // eventually waits until got is want.
 func eventually(t *testing.T, what string, f func() (got, want any)) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
 		got, want := f()
 		if got == want {
 			return

@@ -151,7 +151,7 @@ func TestRefusalIsAServiceError(t *testing.T) {
 	r, s := g.serve("/query/busy")
 	defer s.Close()
 	r.refuse(bridge.ResponderBusy)
-	m, err := g.nc.Request("stomp.query.busy", nil, 10*time.Second)
+	m, err := g.nc.Request("stomp.query.busy", nil, patience)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func (r *reader) next(t *testing.T) (head, body string) {
 	case tail := <-r.got:
 		head, body, _ = strings.Cut(tail, "\n\n")
 		return head, strings.TrimSuffix(body, "\x00\n")
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("no message")
 		return "", ""
 	}
@@ -167,9 +167,9 @@ func until(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(10 * time.Second); !condition(); <-tick.C {
+	for deadline := time.Now().Add(patience); !condition(); <-tick.C {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within 10 s", what)
+			t.Fatalf("%s: not within %s", what, patience)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -71,21 +72,25 @@ func TestPanicInDeliveryCutsTheConnection(t *testing.T) {
 }
 
 func TestConnectTimeoutIsExplained(t *testing.T) {
-	c, peer := session(t)
-	c.srv.cfg.Limits.ConnectTimeout = 50 * time.Millisecond
-	c.read.until = time.Now().Add(c.srv.cfg.Limits.ConnectTimeout)
-	go func() { _, _ = io.WriteString(peer, "CONNECT\n") }() // See above.
-	if got := run(t, c, peer); !strings.Contains(got, "limits.connect_timeout (50ms)") {
-		t.Errorf("got %q", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c, peer := session(t)
+		c.srv.cfg.Limits.ConnectTimeout = 50 * time.Millisecond
+		c.read.until = time.Now().Add(c.srv.cfg.Limits.ConnectTimeout)
+		go func() { _, _ = io.WriteString(peer, "CONNECT\n") }() // See above.
+		if got := run(t, c, peer); !strings.Contains(got, "limits.connect_timeout (50ms)") {
+			t.Errorf("got %q", got)
+		}
+	})
 }
 
 func TestSilentProbeGetsNothing(t *testing.T) {
-	c, peer := session(t)
-	c.read.until = time.Now().Add(20 * time.Millisecond)
-	if got := run(t, c, peer); got != "" {
-		t.Errorf("got %q", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c, peer := session(t)
+		c.read.until = time.Now().Add(20 * time.Millisecond)
+		if got := run(t, c, peer); got != "" {
+			t.Errorf("got %q", got)
+		}
+	})
 }
 
 func TestReceiptsLeaveInOrder(t *testing.T) {

@@ -7,11 +7,12 @@ import (
 	"github.com/natstomp/natstomp/connector"
 )
 
-// lateRig gives back after a short while what clients hold; long lets a subscription hold on.
+// lateRig gives back after a while what clients hold: time enough for another one to subscribe. long lets a subscription
+// hold on.
 func lateRig(t *testing.T) (g *rig, long []string) {
 	t.Helper()
 	g = newRig(t, func(cfg *connector.Config) {
-		cfg.Queues.AckTimeout, cfg.Queues.RedeliveryDelay = 100*time.Millisecond, 0
+		cfg.Queues.AckTimeout, cfg.Queues.RedeliveryDelay = 2*time.Second, 0
 	})
 	return g, []string{"x-ack-wait", "600000"}
 }
@@ -22,6 +23,7 @@ func TestLateAckIsAcceptedOnce(t *testing.T) {
 	for _, mode := range []string{"client", "client-individual"} {
 		for _, command := range []string{"ACK", "NACK"} {
 			t.Run(mode+" "+command, func(t *testing.T) {
+				t.Parallel() // They wait most of the time.
 				g, long := lateRig(t)
 				p, c, d := g.dial(), g.dial(), g.dial()
 				c.subscribe("/queue/late", mode, "prefetch-count", "1")

@@ -17,7 +17,7 @@ func TestMessagesDroppedUnwrittenAreNoRedeliveries(t *testing.T) {
 	for _, mode := range []string{"auto", "client", "client-individual"} {
 		t.Run(mode, func(t *testing.T) {
 			g := newRig(t, func(cfg *connector.Config) {
-				cfg.Limits.PendingBytes, cfg.Limits.WriteStall = 8<<20, 200*time.Millisecond
+				cfg.Limits.PendingBytes, cfg.Limits.WriteStall = 8<<20, 2*time.Second
 			})
 			p, c := g.dial(), g.dialUnbuffered()
 			p.store("/queue/x", numbered(messages, size)...)

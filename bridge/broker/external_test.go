@@ -46,7 +46,7 @@ func serveNATS(t *testing.T, config string) (*server.Server, string) {
 	}
 	srv.Start()
 	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
-	if !srv.ReadyForConnections(10 * time.Second) {
+	if !srv.ReadyForConnections(20 * time.Second) {
 		t.Fatal("NATS is not ready")
 	}
 	return srv, srv.Addr().String()
@@ -62,7 +62,7 @@ func external(t *testing.T, change func(*broker.Config)) (*broker.Broker, error)
 		return nil, err
 	}
 	t.Cleanup(func() { stop(t, b, nil) })
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	return b, b.Join(ctx)
 }

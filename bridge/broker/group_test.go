@@ -148,7 +148,7 @@ func TestLameDuck(t *testing.T) {
 		select {
 		case r := <-told:
 			seen[r] = true
-		case <-time.After(10 * time.Second):
+		case <-time.After(20 * time.Second):
 			t.Fatalf("told of %v, want all three", seen)
 		}
 	}

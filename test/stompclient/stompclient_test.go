@@ -18,6 +18,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// patience is how long a test waits for octets that are there already, or on their way.
+const patience = 20 * time.Second
+
 const connected12 = "CONNECTED\nversion:1.2\n\n\x00\n"
 
 // pipe returns the two ends of a TCP connection.
@@ -86,10 +89,10 @@ func TestReadUnescapesByVersion(t *testing.T) {
 	} {
 		c := serve(t, "CONNECTED\nversion:"+tt.version+"\n\n\x00\n\n\n"+
 			"MESSAGE\n"+tt.line+"\ncontent-length:2\n\n\x00\n\x00\n\n")
-		if _, err := c.Read(time.Second); err != nil {
+		if _, err := c.Read(patience); err != nil {
 			t.Fatal(err)
 		}
-		got, err := c.Read(time.Second)
+		got, err := c.Read(patience)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,13 +101,13 @@ func TestReadUnescapesByVersion(t *testing.T) {
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %s, want %s", tt.version, got, want)
 		}
-		if err := c.ReadBeat(time.Second); err != nil {
+		if err := c.ReadBeat(patience); err != nil {
 			t.Error(err)
 		}
 		if got, want := c.Beats(), 3; got != want {
 			t.Errorf("beats: got %d, want %d", got, want)
 		}
-		if err := c.ExpectClose(time.Second); err != nil {
+		if err := c.ExpectClose(patience); err != nil {
 			t.Error(err)
 		}
 	}
@@ -139,19 +142,19 @@ func TestReadRefusesBrokenFrames(t *testing.T) {
 	for name, octets := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := serve(t, connected12+octets)
-			if _, err := c.Read(time.Second); err != nil {
+			if _, err := c.Read(patience); err != nil {
 				t.Fatal(err)
 			}
-			if f, err := c.Read(time.Second); !errors.Is(err, stompclient.ErrWire) {
+			if f, err := c.Read(patience); !errors.Is(err, stompclient.ErrWire) {
 				t.Errorf("got %s, %v, want ErrWire", f, err)
 			}
 		})
 		t.Run(name+", close expected", func(t *testing.T) {
 			c := serve(t, connected12+octets)
-			if _, err := c.Read(time.Second); err != nil {
+			if _, err := c.Read(patience); err != nil {
 				t.Fatal(err)
 			}
-			if err := c.ExpectClose(time.Second); err == nil {
+			if err := c.ExpectClose(patience); err == nil {
 				t.Error("got a close, want an error")
 			}
 		})

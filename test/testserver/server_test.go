@@ -41,7 +41,7 @@ func dial(t *testing.T, s *testserver.Server) *stompclient.Conn {
 
 func read(t *testing.T, c *stompclient.Conn, command string) stompclient.Frame {
 	t.Helper()
-	f, err := c.Read(10 * time.Second)
+	f, err := c.Read(20 * time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestKillAndRestart(t *testing.T) {
 	pid := s.PID()
 	s.Kill()
 	s.Kill() // Does nothing.
-	if err := c.ExpectClose(5 * time.Second); err != nil {
+	if err := c.ExpectClose(20 * time.Second); err != nil {
 		t.Error(err)
 	}
 	if err := s.Restart(); err != nil {
@@ -115,7 +115,7 @@ func TestStopReportsAnEarlyEnd(t *testing.T) {
 	if err := syscall.Kill(s.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.ExpectClose(5 * time.Second); err != nil {
+	if err := c.ExpectClose(20 * time.Second); err != nil {
 		t.Error(err)
 	}
 	if err := s.Stop(); err == nil || !strings.Contains(err.Error(), "killed") {

@@ -47,11 +47,14 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// Sign makes a certificate that was valid an hour ago and ends at a moment.
+// Sign makes a certificate that ends at a moment. It is valid since an hour ago unless the template says otherwise.
 func (a *Issuer) Sign(template x509.Certificate, end time.Time) tls.Certificate {
 	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	template.SerialNumber = must(rand.Int(rand.Reader, big.NewInt(1<<62)))
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), end
+	template.NotAfter = end
+	if template.NotBefore.IsZero() {
+		template.NotBefore = time.Now().Add(-time.Hour)
+	}
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
 	der := must(x509.CreateCertificate(rand.Reader, &template, a.cert, &key.PublicKey, a.key))
@@ -86,15 +89,18 @@ func (a *Issuer) Trust(own ...tls.Certificate) *tls.Config {
 	return &tls.Config{RootCAs: pool, Certificates: own, MinVersion: tls.VersionTLS12}
 }
 
+// Encode returns a certificate and its key as PEM.
+func Encode(pair tls.Certificate) (cert, key string) {
+	private := must(x509.MarshalPKCS8PrivateKey(pair.PrivateKey))
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})),
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
+}
+
 // Files writes a certificate and its key to files of the test and returns their paths.
 func Files(tb testing.TB, pair tls.Certificate) (cert, key string) {
 	tb.Helper()
-	private, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return Put(tb, "cert.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}))),
-		Put(tb, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
+	cert, key = Encode(pair)
+	return Put(tb, "cert.pem", cert), Put(tb, "key.pem", key)
 }
 
 // Put writes a file of the test, in a directory of its own, and returns its path.

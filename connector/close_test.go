@@ -8,13 +8,14 @@ import (
 	"net"
 	"testing"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 )
 
 // TestDisconnectIsNoReset: octets behind DISCONNECT, such as a heart-beat, that the server has not read when it closes
 // would make the peer lose the RECEIPT.
 func TestDisconnectIsNoReset(t *testing.T) {
-	g := newRig(t, nil)
+	g := start(t, nil)
 	for i := range 50 {
 		c := g.dial()
 		c.subscribe("/queue/bye", "auto")
@@ -31,8 +32,8 @@ func TestDisconnectIsNoReset(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		c.receipt("bye")
-		if f, err := c.Read(patience); !errors.Is(err, io.EOF) {
+		c.Receipt("bye")
+		if f, err := c.Read(rig.Patience); !errors.Is(err, io.EOF) {
 			t.Fatalf("session %d: %s, %v behind the RECEIPT, want %v", i, f, err, io.EOF)
 		}
 		_ = c.Close() // It is over.
@@ -41,12 +42,9 @@ func TestDisconnectIsNoReset(t *testing.T) {
 
 // TestHalfClosedClientGetsItsAnswers: one that has nothing more to say, such as a shell's nc, still reads.
 func TestHalfClosedClientGetsItsAnswers(t *testing.T) {
-	g := newRig(t, nil)
+	g := start(t, nil)
 	for i := range 20 {
-		c, err := stompclient.Dial(g.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := g.Come(rig.Visit{})
 		var all []byte
 		for _, f := range []stompclient.Frame{
 			stompclient.New("CONNECT", "accept-version", "1.2", "host", "x"),
@@ -63,12 +61,11 @@ func TestHalfClosedClientGetsItsAnswers(t *testing.T) {
 		if err := c.NetConn().(*net.TCPConn).CloseWrite(); err != nil {
 			t.Fatal(err)
 		}
-		got := &client{c, t}
-		got.next("CONNECTED")
+		c.Next("CONNECTED")
 		for _, id := range []string{"1", "2", "3", "4"} {
-			got.receipt(id)
+			c.Receipt(id)
 		}
-		if f, err := c.Read(patience); !errors.Is(err, io.EOF) {
+		if f, err := c.Read(rig.Patience); !errors.Is(err, io.EOF) {
 			t.Errorf("client %d: %s, %v behind the RECEIPTs, want %v", i, f, err, io.EOF)
 		}
 		_ = c.Close() // It is over.

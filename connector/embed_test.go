@@ -13,13 +13,14 @@ import (
 
 	"github.com/natstomp/natstomp/bridge/broker"
 	"github.com/natstomp/natstomp/connector"
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 )
 
 // embedded is the configuration of a server without listeners, whose NATS keeps everything in memory.
 func embedded(t *testing.T) connector.Config {
 	t.Helper()
-	c := config(t.TempDir())
+	c := rig.Config(t.TempDir())
 	c.Listeners.TCP.Address = "off"
 	c.NATS.Embedded.Durability = broker.DurabilityMemory
 	c.Queues.RedeliveryDelay = 10 * time.Millisecond
@@ -38,19 +39,10 @@ func server(t *testing.T, c connector.Config) *connector.Server {
 	}
 	t.Cleanup(func() {
 		if s.Ready() == nil {
-			shutdown(t, s)
+			rig.Shutdown(t, s)
 		}
 	})
 	return s
-}
-
-func shutdown(t *testing.T, s *connector.Server) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if err := s.Shutdown(ctx); err != nil {
-		t.Errorf("Shutdown: %v", err)
-	}
 }
 
 // stompClient is a client of s on a listener that the program brings.
@@ -94,7 +86,7 @@ func (r received) next(t *testing.T) connector.Message {
 	select {
 	case m := <-r:
 		return m
-	case <-time.After(patience):
+	case <-time.After(rig.Patience):
 		t.Fatal("no message came")
 		return connector.Message{}
 	}
@@ -131,7 +123,7 @@ func TestProgramAndClientOnOneTopic(t *testing.T) {
 	if err := c.Send(stompclient.New("SUBSCRIBE", "id", "1", "destination", "/topic/a.b", "receipt", "r")); err != nil {
 		t.Fatal(err)
 	}
-	if f, err := c.Read(patience); err != nil || f.Get("receipt-id") != "r" {
+	if f, err := c.Read(rig.Patience); err != nil || f.Get("receipt-id") != "r" {
 		t.Fatalf("got %v, %v", f, err)
 	}
 	got := make(received, 10)
@@ -139,7 +131,7 @@ func TestProgramAndClientOnOneTopic(t *testing.T) {
 
 	odd := "line\nand:colon\\\r"
 	publish(t, s, "/topic/a/b", map[string]string{"odd": odd}, "from Go")
-	f, err := c.Read(patience)
+	f, err := c.Read(rig.Patience)
 	if err != nil || string(f.Body) != "from Go" || f.Get("odd") != odd || f.Get("destination") != "/topic/a.b" {
 		t.Errorf("the client got %v, %v", f, err)
 	}
@@ -354,7 +346,7 @@ func TestStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	publish(t, s, "/topic/x", nil, "")
-	shutdown(t, s)
+	rig.Shutdown(t, s)
 	check("after Shutdown")
 }
 
@@ -373,7 +365,7 @@ func TestShutdownLetsHandlersFinish(t *testing.T) {
 	})
 	<-begun
 	stopped := make(chan struct{})
-	go func() { defer close(stopped); shutdown(t, s) }()
+	go func() { defer close(stopped); rig.Shutdown(t, s) }()
 	select {
 	case <-stopped:
 		t.Fatal("Shutdown did not wait for the handler")
@@ -510,7 +502,7 @@ func TestPublishFromMany(t *testing.T) {
 	wg.Wait()
 	select {
 	case <-all:
-	case <-time.After(patience):
+	case <-time.After(rig.Patience):
 		t.Errorf("got %d messages, want %d", count.Load(), publishers*each)
 	}
 }

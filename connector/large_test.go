@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"github.com/natstomp/natstomp/connector"
+	"github.com/natstomp/natstomp/test/rig"
 )
 
 func TestLargeMessageBehindSmallOnesComes(t *testing.T) {
-	g := newRig(t, nil)
+	g := start(t, nil)
 	p, c := g.dial(), g.dial()
 	c.subscribe("/queue/large", "auto")
 	for _, small := range []int{10, 33, 45, 64, 90} {
@@ -27,7 +28,7 @@ func TestLargeMessageBehindSmallOnesComes(t *testing.T) {
 // which the server cuts when too much waits for it.
 func TestManyConsumersOfLargeMessagesLeaveTheLinkToNATSUp(t *testing.T) {
 	const consumers, queues, messages, size = 150, 100, 1_600, 64 << 10
-	g := newRig(t, nil)
+	g := start(t, nil)
 	p := g.dial()
 	bodies := numbered(messages, size)
 	for i, body := range bodies {
@@ -39,7 +40,7 @@ func TestManyConsumersOfLargeMessagesLeaveTheLinkToNATSUp(t *testing.T) {
 		all[i] = g.dial()
 	}
 	for i, c := range all {
-		c.do("SUBSCRIBE", "id", "1", "destination", fmt.Sprint("/queue/k", i%queues), "ack", "client")
+		c.Do("SUBSCRIBE", "id", "1", "destination", fmt.Sprint("/queue/k", i%queues), "ack", "client")
 	}
 	numbers := make(chan int, messages)
 	var readers sync.WaitGroup
@@ -67,15 +68,15 @@ func TestManyConsumersOfLargeMessagesLeaveTheLinkToNATSUp(t *testing.T) {
 				t.Fatalf("message %d came twice, or something that is none", n)
 			}
 			seen[n] = true
-		case <-time.After(patience):
-			t.Fatalf("nothing for %s, %d of %d messages came; the server logged\n%.2000s", patience, len(seen), messages, g.log)
+		case <-time.After(rig.Patience):
+			t.Fatalf("nothing for %s, %d of %d messages came; the server logged\n%.2000s", rig.Patience, len(seen), messages, g.Log)
 		}
 	}
 	for _, c := range all {
 		_ = c.Close() // Ends its reader.
 	}
 	readers.Wait()
-	if text := g.log.String(); strings.Contains(text, "nats disconnected") {
+	if text := g.Log.String(); strings.Contains(text, "nats disconnected") {
 		t.Errorf("the server logged\n%.2000s", text)
 	}
 }
@@ -89,7 +90,7 @@ func TestClientThatReadsNothingHoldsABoundedAmount(t *testing.T) {
 		size          = 4<<20 - 100
 		most          = 16<<20 + 4*size // limits.unacked_bytes, and the large messages that may be on the way
 	)
-	g := newRig(t, func(cfg *connector.Config) {
+	g := start(t, func(cfg *connector.Config) {
 		cfg.Limits.Body = size
 	})
 	p, v := g.dial(), g.dial()
@@ -101,9 +102,9 @@ func TestClientThatReadsNothingHoldsABoundedAmount(t *testing.T) {
 	before := heap()
 	c := g.dial()
 	for i := range subscriptions {
-		c.do("SUBSCRIBE", "id", fmt.Sprint(i), "destination", "/queue/big", "ack", "client")
+		c.Do("SUBSCRIBE", "id", fmt.Sprint(i), "destination", "/queue/big", "ack", "client")
 	}
-	until(t, "the client's limit is used up", g.TakeStarved)
+	rig.Holds(t, "the client's limit is used up", g.TakeStarved)
 	grown := 0
 	for i := range 50 {
 		p.send("/queue/victim", []byte(fmt.Sprint(i)))

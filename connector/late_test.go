@@ -9,9 +9,9 @@ import (
 
 // lateRig gives back after a while what clients hold: time enough for another one to subscribe. long lets a subscription
 // hold on.
-func lateRig(t *testing.T) (g *rig, long []string) {
+func lateRig(t *testing.T) (g *node, long []string) {
 	t.Helper()
-	g = newRig(t, func(cfg *connector.Config) {
+	g = start(t, func(cfg *connector.Config) {
 		cfg.Queues.AckTimeout, cfg.Queues.RedeliveryDelay = 2*time.Second, 0
 	})
 	return g, []string{"x-ack-wait", "600000"}
@@ -28,19 +28,19 @@ func TestLateAckIsAcceptedOnce(t *testing.T) {
 				p, c, d := g.dial(), g.dial(), g.dial()
 				c.subscribe("/queue/late", mode, "prefetch-count", "1")
 				p.store("/queue/late", []byte("0"))
-				held := c.next("MESSAGE")
+				held := c.Next("MESSAGE")
 				d.subscribe("/queue/late", "client-individual", long...)
-				again := d.next("MESSAGE") // c has held it too long.
+				again := d.Next("MESSAGE") // c has held it too long.
 				if got, want := again.Get("redelivered"), "true"; got != want {
 					t.Errorf("redelivered:%s, want %s", got, want)
 				}
-				c.do(command, "id", held.Get("ack"), "receipt", "late")
-				c.receipt("late")
+				c.Do(command, "id", held.Get("ack"), "receipt", "late")
+				c.Receipt("late")
 				if got := g.LateAcks(); got != 1 {
 					t.Errorf("%d late ACKs are counted, want 1", got)
 				}
-				c.do(command, "id", held.Get("ack"), "receipt", "twice")
-				if got := c.refused("it is settled already").Get("receipt-id"); got != "twice" {
+				c.Do(command, "id", held.Get("ack"), "receipt", "twice")
+				if got := c.Refused("it is settled already").Get("receipt-id"); got != "twice" {
 					t.Errorf("the ERROR has receipt-id %q, want twice", got)
 				}
 				if got := g.LateAcks(); got != 1 {
@@ -49,7 +49,7 @@ func TestLateAckIsAcceptedOnce(t *testing.T) {
 				_ = d.Close() // Without ACK: the message must still be there.
 				e := g.dial()
 				e.subscribe("/queue/late", "auto")
-				if got, want := e.next("MESSAGE").Get("x-delivery-count"), "3"; got != want {
+				if got, want := e.Next("MESSAGE").Get("x-delivery-count"), "3"; got != want {
 					t.Errorf("x-delivery-count:%s, want %s", got, want)
 				}
 			})
@@ -63,12 +63,12 @@ func TestCumulativeAckCoversWhatWasHeldTooLong(t *testing.T) {
 	p, c, d := g.dial(), g.dial(), g.dial()
 	c.subscribe("/queue/late", "client", "prefetch-count", "1")
 	p.store("/queue/late", []byte("0"))
-	first := c.next("MESSAGE")
+	first := c.Next("MESSAGE")
 	d.subscribe("/queue/late", "client", append(long, "prefetch-count", "1")...)
-	d.next("MESSAGE")
+	d.Next("MESSAGE")
 	p.store("/queue/late", []byte("1"))
-	second := c.next("MESSAGE")
-	c.do("ACK", "id", second.Get("ack"), "receipt", "both")
+	second := c.Next("MESSAGE")
+	c.Do("ACK", "id", second.Get("ack"), "receipt", "both")
 	// Held for no longer than it takes or not, the second may come again before the RECEIPT.
 	f := c.nextBut("MESSAGE")
 	if f.Command != "RECEIPT" || f.Get("receipt-id") != "both" {
@@ -77,7 +77,7 @@ func TestCumulativeAckCoversWhatWasHeldTooLong(t *testing.T) {
 	if got := g.LateAcks(); got == 0 {
 		t.Error("no late ACK is counted")
 	}
-	c.do("ACK", "id", first.Get("ack"))
+	c.Do("ACK", "id", first.Get("ack"))
 	if f := c.nextBut("MESSAGE"); f.Command != "ERROR" {
 		t.Errorf("got %s for an ACK of what is settled already, want an ERROR", f)
 	}
@@ -88,7 +88,7 @@ func TestAckMayCrossTheUnsubscribe(t *testing.T) {
 	for _, destination := range []string{"/queue/cross", "/topic/cross"} {
 		for _, mode := range []string{"client", "client-individual"} {
 			t.Run(destination+" "+mode, func(t *testing.T) {
-				g := newRig(t, nil)
+				g := start(t, nil)
 				p, c := g.dial(), g.dial()
 				c.subscribe(destination, mode)
 				for i := range 3 {
@@ -96,14 +96,14 @@ func TestAckMayCrossTheUnsubscribe(t *testing.T) {
 				}
 				ids := make([]string, 3)
 				for i := range ids {
-					ids[i] = c.next("MESSAGE").Get("ack")
+					ids[i] = c.Next("MESSAGE").Get("ack")
 				}
-				c.do("UNSUBSCRIBE", "id", "1", "receipt", "u")
-				c.do("ACK", "id", ids[0], "receipt", "a")
-				c.do("NACK", "id", ids[2])
-				c.do("NACK", "id", ids[1], "receipt", "n")
+				c.Do("UNSUBSCRIBE", "id", "1", "receipt", "u")
+				c.Do("ACK", "id", ids[0], "receipt", "a")
+				c.Do("NACK", "id", ids[2])
+				c.Do("NACK", "id", ids[1], "receipt", "n")
 				for _, id := range []string{"u", "a", "n"} {
-					c.receipt(id)
+					c.Receipt(id)
 				}
 				if got := g.LateAcks(); got != 3 {
 					t.Errorf("%d late ACKs are counted, want 3", got)
@@ -114,8 +114,8 @@ func TestAckMayCrossTheUnsubscribe(t *testing.T) {
 					d.inOrder(0, 2) // All went back; none is settled.
 				}
 				c.subscribe(destination, mode) // Under the same id; not the same subscription.
-				c.do("ACK", "id", ids[0][:len(ids[0])-1]+"9", "receipt", "never")
-				if got := c.refused("was delivered").Get("receipt-id"); got != "never" {
+				c.Do("ACK", "id", ids[0][:len(ids[0])-1]+"9", "receipt", "never")
+				if got := c.Refused("was delivered").Get("receipt-id"); got != "never" {
 					t.Errorf("the ERROR has receipt-id %q, want never", got)
 				}
 			})

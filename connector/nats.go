@@ -16,9 +16,9 @@ import (
 const (
 	// joinTimeout bounds one attempt to find out what an external NATS offers.
 	joinTimeout = 10 * time.Second
-	// joinLeast and joinMost bound the pause between two attempts.
-	joinLeast = 100 * time.Millisecond
-	joinMost  = 2 * time.Second
+	// againLeast and againMost bound the pause between two attempts of keepTrying.
+	againLeast = 100 * time.Millisecond
+	againMost  = 2 * time.Second
 	// giveUpAfter is how long a stop waits for a NATS that does not answer.
 	giveUpAfter = 4 * time.Second
 	// natsHeaders is the part of NATS's max_payload that is left for the headers of a message.
@@ -52,8 +52,8 @@ func (s *Server) mode() string {
 }
 
 // join finds out what NATS offers and makes the declared queues. An external NATS may be down: then it goes on trying in
-// the background, and clients are told so meanwhile.
-func (s *Server) join(ctx context.Context) error {
+// the background while life lasts, and clients are told so meanwhile.
+func (s *Server) join(ctx, life context.Context) error {
 	var declared []router.Route
 	for _, name := range s.cfg.Queues.Declare {
 		route, err := declaredRoute(s.router, name)
@@ -71,33 +71,27 @@ func (s *Server) join(ctx context.Context) error {
 	if err == nil || !s.broker.External() {
 		return err
 	}
-	s.log.Warn("NATS cannot be used yet, trying on", "err", err)
-	s.wg.Go(func() { s.keepJoining(declared) })
+	s.wg.Go(func() {
+		s.keepTrying(life, "NATS cannot be used yet, trying on", err, func() error { return s.joinOnce(life, declared) })
+		if life.Err() == nil {
+			s.log.Info("NATS can be used", "server", s.broker.ServerName(), "durability", s.broker.Durability())
+		}
+	})
 	return nil
 }
 
-func (s *Server) keepJoining(declared []router.Route) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		<-s.stop
-		cancel()
-	}()
+// keepTrying tries something that has failed until it succeeds or ctx ends. Each reason is logged when it is new.
+func (s *Server) keepTrying(ctx context.Context, message string, err error, try func() error) {
 	said := ""
-	for pause := joinLeast; ; pause = min(2*pause, joinMost) {
+	for pause := againLeast; err != nil && ctx.Err() == nil; pause = min(2*pause, againMost) {
+		if text := err.Error(); text != said {
+			said = text
+			s.log.Warn(message, "err", err)
+		}
 		select {
 		case <-time.After(pause):
-		case <-s.stop:
-			return
-		}
-		err := s.joinOnce(ctx, declared)
-		if err == nil {
-			s.log.Info("NATS can be used", "server", s.broker.ServerName(), "durability", s.broker.Durability())
-			return
-		}
-		if said != err.Error() {
-			said = err.Error()
-			s.log.Warn("NATS cannot be used yet, trying on", "err", err)
+			err = try()
+		case <-ctx.Done():
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/natstomp/natstomp/connector"
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 )
 
@@ -59,7 +60,7 @@ func exchange(t *testing.T, c *stompclient.Conn, f stompclient.Frame, command st
 	if err := c.Send(f); err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.Read(patience)
+	got, err := c.Read(rig.Patience)
 	if err != nil || got.Command != command {
 		t.Fatalf("%s was answered by %s, %v; want %s", f, got, err, command)
 	}
@@ -74,13 +75,13 @@ func TestMetrics(t *testing.T) {
 	exchange(t, a, stompclient.New("SUBSCRIBE", "id", "1", "destination", "/queue/q", "ack", "client", "receipt", "1"), "RECEIPT")
 	exchange(t, b, stompclient.New("SUBSCRIBE", "id", "1", "destination", "/topic/t", "receipt", "1"), "RECEIPT")
 	exchange(t, b, stompclient.New("SEND", "destination", "/queue/q", "receipt", "2"), "RECEIPT")
-	if f, err := a.Read(patience); err != nil || f.Command != "MESSAGE" {
+	if f, err := a.Read(rig.Patience); err != nil || f.Command != "MESSAGE" {
 		t.Fatalf("got %s, %v", f, err)
 	}
 	for range 3 {
 		exchange(t, b, stompclient.New("SEND", "destination", "/topic/t"), "MESSAGE")
 	}
-	until(t, "the last frame is counted", func() bool {
+	rig.Holds(t, "the last frame is counted", func() bool {
 		return strings.Contains(get(t, s, "/metrics", 200), "\n"+`natstomp_frames_sent_total{command="MESSAGE"} 4`+"\n")
 	})
 	want(t, s,
@@ -118,7 +119,7 @@ func TestMetrics(t *testing.T) {
 	want(t, s, `natstomp_expired_messages_total 1`, `natstomp_deleted_queues_total 0`)
 	exchange(t, b, stompclient.New("SUBSCRIBE", "id", "2", "destination", "/queue/gone", "auto-delete", "true", "receipt", "4"), "RECEIPT")
 	exchange(t, b, stompclient.New("UNSUBSCRIBE", "id", "2", "receipt", "5"), "RECEIPT")
-	until(t, "the queue is deleted", func() bool {
+	rig.Holds(t, "the queue is deleted", func() bool {
 		return strings.Contains(get(t, s, "/metrics", 200), "\nnatstomp_deleted_queues_total 1\n")
 	})
 
@@ -129,7 +130,7 @@ func TestMetrics(t *testing.T) {
 	exchange(t, a, stompclient.New("SEND", "destination", "/queue//", "receipt", "3"), "ERROR")
 	_ = third.Close()
 	_ = a.Close()
-	until(t, "one connection is left", func() bool { return len(s.Connections()) == 1 })
+	rig.Holds(t, "one connection is left", func() bool { return len(s.Connections()) == 1 })
 	want(t, s,
 		`natstomp_connections{transport="tcp",version="1.2"} 1`,
 		`natstomp_connections_total{transport="tcp"} 3`,
@@ -170,12 +171,12 @@ func TestFramesBeforeTheReceiptAreCountedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, command := range []string{"RECEIPT", "MESSAGE"} {
-			if f, err := c.Read(patience); err != nil || f.Command != command {
+			if f, err := c.Read(rig.Patience); err != nil || f.Command != command {
 				t.Fatalf("got %s, %v; want %s", f, err, command)
 			}
 		}
 	}
-	until(t, "all are counted", func() bool {
+	rig.Holds(t, "all are counted", func() bool {
 		scrape := get(t, s, "/metrics", 200)
 		return strings.Contains(scrape, fmt.Sprintf("natstomp_frames_sent_total{command=\"MESSAGE\"} %d\n", rounds)) &&
 			strings.Contains(scrape, fmt.Sprintf("natstomp_frames_sent_total{command=\"RECEIPT\"} %d\n", rounds))
@@ -215,7 +216,7 @@ func TestRegisterer(t *testing.T) {
 	if n := series(t, registry); n != before {
 		t.Errorf("after the refused one: got %d series, want %d", n, before)
 	}
-	shutdown(t, first)
+	rig.Shutdown(t, first)
 	if n := series(t, registry); n != 0 {
 		t.Errorf("after Shutdown: got %d series", n)
 	}
@@ -242,7 +243,7 @@ func TestConnections(t *testing.T) {
 	exchange(t, c, stompclient.New("SUBSCRIBE", "id", "s-1", "destination", "/queue/a/b", "ack", "client-individual", "receipt", "1"), "RECEIPT")
 	exchange(t, c, stompclient.New("SUBSCRIBE", "id", "s-2", "destination", "/topic/>", "receipt", "2"), "RECEIPT")
 	publish(t, s, "/queue/a.b", nil, "held")
-	if f, err := c.Read(patience); err != nil || f.Command != "MESSAGE" {
+	if f, err := c.Read(rig.Patience); err != nil || f.Command != "MESSAGE" {
 		t.Fatalf("got %s, %v", f, err)
 	}
 	subscribe(t, s, "/topic/x", nil, func(context.Context, connector.Message) error { return nil })
@@ -253,7 +254,7 @@ func TestConnections(t *testing.T) {
 	}
 	first := list[0]
 	if first.Session != "ann" || first.Login != "ann" || first.Version != "1.2" || first.Transport != "tcp" ||
-		!strings.HasPrefix(first.Remote, "127.0.0.1:") || len(first.ID) != 16 || time.Since(first.ConnectedAt) > patience ||
+		!strings.HasPrefix(first.Remote, "127.0.0.1:") || len(first.ID) != 16 || time.Since(first.ConnectedAt) > rig.Patience ||
 		first.Unacked != 1 || first.FramesIn != 3 || first.OctetsIn == 0 || first.OctetsOut == 0 {
 		t.Errorf("got %+v", first)
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 )
 
@@ -12,7 +13,7 @@ import (
 // must not publish before it is made.
 func TestClientsThatJoinATopicTogetherSeeTheirOwnMessages(t *testing.T) {
 	const rounds = 100
-	g := newRig(t, nil)
+	g := start(t, nil)
 	clients := []*client{g.dial(), g.dial(), g.dial()}
 	for round := range rounds {
 		topic, id := fmt.Sprint("/topic/own/", round), fmt.Sprint(round)
@@ -27,7 +28,7 @@ func TestClientsThatJoinATopicTogetherSeeTheirOwnMessages(t *testing.T) {
 					return
 				}
 				for {
-					f, err := c.Read(patience)
+					f, err := c.Read(rig.Patience)
 					if err != nil {
 						t.Errorf("client %d, round %d: its own message did not come: %v", i, round, err)
 						return
@@ -43,7 +44,7 @@ func TestClientsThatJoinATopicTogetherSeeTheirOwnMessages(t *testing.T) {
 			return
 		}
 		for _, c := range clients {
-			c.do("UNSUBSCRIBE", "id", id)
+			c.Do("UNSUBSCRIBE", "id", id)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/natstomp/natstomp/bridge"
 )
@@ -13,25 +12,13 @@ var errNoPolicy = &ClientError{Text: "not ready: there is no policy yet, try aga
 
 // followBucket takes each policy of the NATS bucket in force, until ctx ends.
 func (s *Server) followBucket(ctx context.Context) {
-	said := ""
-	for pause := joinLeast; ; pause = min(2*pause, joinMost) {
-		err := s.broker.Ready()
-		if err == nil {
-			err = bridge.FollowPolicy(ctx, s.broker.JS, s.broker.Replicas(), s.takePolicy)
+	follow := func() error {
+		if err := s.broker.Ready(); err != nil {
+			return err
 		}
-		if ctx.Err() != nil {
-			return
-		}
-		if text := err.Error(); text != said {
-			said = text
-			s.log.Warn("the policy cannot be followed, trying on", "err", err)
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return
-		}
+		return bridge.FollowPolicy(ctx, s.broker.JS, s.broker.Replicas(), s.takePolicy)
 	}
+	s.keepTrying(ctx, "the policy cannot be followed, trying on", follow(), follow)
 }
 
 // takePolicy takes a policy of the bucket in force; policyChanged tells of it.

@@ -61,7 +61,7 @@ func PushPolicy(ctx context.Context, c Config, origin string, text []byte) (revi
 			}
 		}
 		select {
-		case <-time.After(joinLeast):
+		case <-time.After(againLeast):
 		case <-ctx.Done():
 			return 0, err
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/natstomp/natstomp/connector"
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 )
 
@@ -13,20 +14,20 @@ func TestQueueWhoseStreamNameIsTakenIsRefused(t *testing.T) {
 	// The streams of these two would have one name: the hash in it has 32 bits.
 	victim, other := "/queue/"+strings.Repeat("v", 60)+"21701", "/queue/"+strings.Repeat("v", 60)+"141902"
 	const refusal = "its stream's name is taken"
-	g := newRig(t, nil)
+	g := start(t, nil)
 	p, c := g.dial(), g.dial()
 	c.subscribe(victim, "auto")
 	p.store(victim, []byte("0"))
 	c.inOrder(0, 0)
 	for range 2 {
 		d := g.dial()
-		d.do("SUBSCRIBE", "id", "1", "destination", other, "receipt", "r")
-		if got := d.refused(refusal).Get("receipt-id"); got != "r" {
+		d.Do("SUBSCRIBE", "id", "1", "destination", other, "receipt", "r")
+		if got := d.Refused(refusal).Get("receipt-id"); got != "r" {
 			t.Errorf("the ERROR has receipt-id %q, want r", got)
 		}
 		d = g.dial()
 		d.send(other, []byte("stray"), "receipt", "s")
-		if got := d.refused(refusal).Get("receipt-id"); got != "s" {
+		if got := d.Refused(refusal).Get("receipt-id"); got != "s" {
 			t.Errorf("the ERROR has receipt-id %q, want s", got)
 		}
 	}
@@ -62,19 +63,19 @@ func TestCommitWithAPartThatNATSCannotTakeDoesNothing(t *testing.T) {
 		}, "queue full"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			g := newRig(t, func(cfg *connector.Config) { cfg.Queues.MaxBytes = 6 << 20 })
+			g := start(t, func(cfg *connector.Config) { cfg.Queues.MaxBytes = 6 << 20 })
 			c, d := g.dial(), g.dial()
 			d.subscribeAs("t", topic, "auto")
-			c.do("BEGIN", "transaction", "t")
+			c.Do("BEGIN", "transaction", "t")
 			c.send(queue, []byte("stored"), "transaction", "t")
 			tt.parts(c)
 			// The server may have refused and closed already, which the ERROR tells.
 			_ = c.Send(stompclient.New("COMMIT", "transaction", "t", "receipt", "c"))
-			c.refused(tt.refusal)
+			c.Refused(tt.refusal)
 			p := g.dial()
 			p.store(queue, []byte("0"))
 			p.send(topic, []byte("0"), "receipt", "t")
-			p.receipt("t")
+			p.Receipt("t")
 			d.inOrder(0, 0) // On the topic there is nothing else.
 			d.subscribeAs("q", queue, "auto")
 			d.inOrder(0, 0) // Nor in the queue.
@@ -83,11 +84,11 @@ func TestCommitWithAPartThatNATSCannotTakeDoesNothing(t *testing.T) {
 }
 
 func TestGroupWithNoLocalIsRefused(t *testing.T) {
-	g := newRig(t, nil)
+	g := start(t, nil)
 	c, d := g.dial(), g.dial()
 	d.subscribe("/topic/g", "auto", "x-group", "w")
-	c.do("SUBSCRIBE", "id", "1", "destination", "/topic/g", "x-group", "w", "no-local", "true", "receipt", "r")
-	if got := c.refused("x-group and no-local").Get("receipt-id"); got != "r" {
+	c.Do("SUBSCRIBE", "id", "1", "destination", "/topic/g", "x-group", "w", "no-local", "true", "receipt", "r")
+	if got := c.Refused("x-group and no-local").Get("receipt-id"); got != "r" {
 		t.Errorf("the ERROR has receipt-id %q, want r", got)
 	}
 	c = g.dial()
@@ -95,7 +96,7 @@ func TestGroupWithNoLocalIsRefused(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the member has left", func() bool { return g.Sessions() == 1 })
+	rig.Holds(t, "the member has left", func() bool { return g.Sessions() == 1 })
 	p := g.dial()
 	for i := range 20 {
 		p.send("/topic/g", []byte(fmt.Sprint(i)))
@@ -105,7 +106,7 @@ func TestGroupWithNoLocalIsRefused(t *testing.T) {
 
 // TestIDThatCannotBeEchoedIsRefused: a RECEIPT whose receipt-id were left out or mangled would answer nothing.
 func TestIDThatCannotBeEchoedIsRefused(t *testing.T) {
-	g := newRig(t, nil)
+	g := start(t, nil)
 	for _, tt := range []struct {
 		version, header string
 		frame           stompclient.Frame
@@ -120,13 +121,13 @@ func TestIDThatCannotBeEchoedIsRefused(t *testing.T) {
 		{"1.1", "id", stompclient.New("SUBSCRIBE", "destination", "/topic/echo", "id", "a\rb")},
 	} {
 		c := g.dialVersion(tt.version)
-		c.doFrame(tt.frame)
-		f := c.refused("header " + tt.header + " holds what STOMP " + tt.version + " cannot represent")
+		c.DoFrame(tt.frame)
+		f := c.Refused("header " + tt.header + " holds what STOMP " + tt.version + " cannot represent")
 		if id, has := f.Lookup("receipt-id"); has {
 			t.Errorf("%s %s: the ERROR has receipt-id %q", tt.version, tt.frame, id)
 		}
 	}
 	c := g.dial()
 	c.send("/topic/echo", nil, "receipt", "a\r\n:\\b")
-	c.receipt("a\r\n:\\b") // 1.2 can.
+	c.Receipt("a\r\n:\\b") // 1.2 can.
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/natstomp/natstomp/connector"
+	"github.com/natstomp/natstomp/test/rig"
 )
 
 // TestMessagesHeldAtShutdownAreNotHandedRound: what one session gives back must not go to another that ends next, and
@@ -16,7 +17,7 @@ import (
 func TestMessagesHeldAtShutdownAreNotHandedRound(t *testing.T) {
 	const holders, each = 5, 10
 	store := t.TempDir()
-	g := newRigOn(t, store, nil)
+	g := start(t, on(store))
 	p := g.dial()
 	var all []*client
 	for range holders {
@@ -24,7 +25,7 @@ func TestMessagesHeldAtShutdownAreNotHandedRound(t *testing.T) {
 		c.subscribe("/queue/held", "client", "prefetch-count", "10")
 		p.store("/queue/held", numbered(each, 0)...)
 		for range each {
-			c.next("MESSAGE")
+			c.Next("MESSAGE")
 		}
 		all = append(all, c)
 	}
@@ -35,18 +36,18 @@ func TestMessagesHeldAtShutdownAreNotHandedRound(t *testing.T) {
 	}
 	p.store("/queue/other", numbered(1, 0)...)
 	stopped := make(chan struct{})
-	go func() { defer close(stopped); g.stop() }()
+	go func() { defer close(stopped); g.Stop() }()
 	for _, c := range append(all, p) {
-		c.refused("server shutting down") // Nothing else comes before.
+		c.Refused("server shutting down") // Nothing else comes before.
 	}
 	<-stopped
 
-	g = newRigOn(t, store, nil)
+	g = start(t, on(store))
 	c := g.dial()
 	c.subscribe("/queue/held", "client")
 	for range holders {
 		for want := range each {
-			f := c.next("MESSAGE")
+			f := c.Next("MESSAGE")
 			if got := number(t, f); got != want {
 				t.Fatalf("got message %d, want %d", got, want)
 			}
@@ -56,7 +57,7 @@ func TestMessagesHeldAtShutdownAreNotHandedRound(t *testing.T) {
 		}
 	}
 	c.subscribeAs("2", "/queue/other", "client")
-	f := c.next("MESSAGE")
+	f := c.Next("MESSAGE")
 	if v, has := f.Lookup("redelivered"); has {
 		t.Errorf("redelivered:%s on a message that nobody has had", v)
 	}
@@ -102,29 +103,34 @@ func TestFailedStartKeepsTheMarks(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			store := t.TempDir()
-			g := newRigOn(t, store, nil)
+			g := start(t, on(store))
 			c := g.dial()
 			c.store("/queue/marks", numbered(2, 0)...)
 			c.subscribe("/queue/marks", "client", "prefetch-count", "1")
 			c.inOrder(0, 0)
-			g.stop()
+			g.Stop()
 			tt.leave(t, store)
 			for _, failure := range failures {
-				if err := failure.start(t, config(store)); err == nil {
+				if err := failure.start(t, rig.Config(store)); err == nil {
 					t.Fatalf("%s: the start did not fail", failure.name)
 				}
 			}
-			g = newRigOn(t, store, nil)
+			g = start(t, on(store))
 			d := g.dial()
 			d.subscribe("/queue/marks", "client")
 			for i, want := range tt.want {
-				f := d.next("MESSAGE")
+				f := d.Next("MESSAGE")
 				if got := f.Get("redelivered") == "true"; number(t, f) != i || got != want {
 					t.Errorf("%s: want message %d with redelivered %t", f, i, want)
 				}
 			}
 		})
 	}
+}
+
+// on has a server use that store.
+func on(store string) func(*connector.Config) {
+	return func(c *connector.Config) { c.NATS.Embedded.StoreDir = store }
 }
 
 // marksFile is where a store keeps what was delivered.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/natstomp/natstomp/connector"
+	"github.com/natstomp/natstomp/test/rig"
 )
 
 // TestMessagesOfASlowConsumerComeBackAtOnce: what the slow-consumer policy discards of ack:auto must not wait for the
@@ -15,7 +16,7 @@ func TestMessagesOfASlowConsumerComeBackAtOnce(t *testing.T) {
 		messages, size = 100, 32 << 10
 		burst          = 256<<10/size + 1 // so many the writer may hold at once
 	)
-	g := newRig(t, func(cfg *connector.Config) {
+	g := start(t, func(cfg *connector.Config) {
 		cfg.Limits.Body, cfg.Limits.PendingBytes = 1<<20, 2<<20
 		cfg.Limits.WriteStall = time.Hour
 	})
@@ -23,7 +24,7 @@ func TestMessagesOfASlowConsumerComeBackAtOnce(t *testing.T) {
 	p.store("/queue/slow", numbered(messages, size)...)
 	c.subscribeAs("flood", "/topic/flood", "auto")
 	c.subscribe("/queue/slow", "auto", "prefetch-count", "100")
-	until(t, "the consumer has all that may wait for it", g.TakeStarved)
+	rig.Holds(t, "the consumer has all that may wait for it", g.TakeStarved)
 	d.subscribe("/queue/slow", "client", "prefetch-count", "1000")
 	for range 4 {
 		p.send("/topic/flood", make([]byte, 1<<20))
@@ -43,7 +44,7 @@ func TestMessagesOfASlowConsumerComeBackAtOnce(t *testing.T) {
 	}
 	// Only now the slow one reads what was on its way into the socket.
 	for {
-		f, err := c.Read(patience)
+		f, err := c.Read(rig.Patience)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +69,7 @@ func TestMessagesOfASlowConsumerComeBackAtOnce(t *testing.T) {
 // nextNew is the number of the next message, which must not be among those seen.
 func (c *client) nextNew(seen map[int]bool) int {
 	c.t.Helper()
-	n := number(c.t, c.next("MESSAGE"))
+	n := number(c.t, c.Next("MESSAGE"))
 	if seen[n] {
 		c.t.Fatalf("message %d came twice", n)
 	}
@@ -80,13 +81,13 @@ func TestAutoMessagesComeBackInOrderAfterAReset(t *testing.T) {
 	const messages, read = 3_000, 300
 	for _, tt := range []struct {
 		name string
-		dial func(*rig) *client
+		dial func(*node) *client
 	}{
-		{"TCP", (*rig).dial},
-		{"no buffer", (*rig).dialUnbuffered},
+		{"TCP", (*node).dial},
+		{"no buffer", (*node).dialUnbuffered},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			g := newRig(t, nil)
+			g := start(t, nil)
 			p := g.dial()
 			for round := range 3 {
 				queue := fmt.Sprint("/queue/auto", round)
@@ -97,14 +98,14 @@ func TestAutoMessagesComeBackInOrderAfterAReset(t *testing.T) {
 				if err := c.Reset(); err != nil {
 					t.Fatal(err)
 				}
-				until(t, "the session is over", func() bool { return g.Sessions() == 1 })
+				rig.Holds(t, "the session is over", func() bool { return g.Sessions() == 1 })
 				p.store(queue, []byte(fmt.Sprint(messages))) // There is always one to come.
 				d := g.dial()
 				d.subscribe(queue, "auto", "prefetch-count", "1000")
-				first := number(t, d.next("MESSAGE")) // What the socket had is gone.
+				first := number(t, d.Next("MESSAGE")) // What the socket had is gone.
 				d.inOrder(first+1, messages)
 				_ = d.Close() // Without anything in hand.
-				until(t, "the session is over", func() bool { return g.Sessions() == 1 })
+				rig.Holds(t, "the session is over", func() bool { return g.Sessions() == 1 })
 			}
 		})
 	}
@@ -113,7 +114,7 @@ func TestAutoMessagesComeBackInOrderAfterAReset(t *testing.T) {
 // TestReturnedMessagesOf100KiBComeInOrder: fewer of them fit a pull than the consumer asks for.
 func TestReturnedMessagesOf100KiBComeInOrder(t *testing.T) {
 	const messages = 60
-	g := newRig(t, nil)
+	g := start(t, nil)
 	p := g.dial()
 	p.store("/queue/large", numbered(messages, 100<<10)...)
 	for range 3 {
@@ -121,7 +122,7 @@ func TestReturnedMessagesOf100KiBComeInOrder(t *testing.T) {
 		c.subscribe("/queue/large", "client", "prefetch-count", "60")
 		c.inOrder(0, messages-1)
 		_ = c.Close() // Without ACK.
-		until(t, "the session is over", func() bool { return g.Sessions() == 1 })
+		rig.Holds(t, "the session is over", func() bool { return g.Sessions() == 1 })
 	}
 }
 
@@ -132,7 +133,7 @@ func TestUnsubscribeFreesRoomForTheOthersAtOnce(t *testing.T) {
 		unacked = 50
 		tick    = 5 * time.Second // After this time a subscription looks by itself.
 	)
-	g := newRig(t, func(cfg *connector.Config) { cfg.Limits.Unacked = unacked })
+	g := start(t, func(cfg *connector.Config) { cfg.Limits.Unacked = unacked })
 	p, c := g.dial(), g.dial()
 	p.store("/queue/a", numbered(unacked, 0)...)
 	p.store("/queue/b", []byte("0"))
@@ -141,9 +142,9 @@ func TestUnsubscribeFreesRoomForTheOthersAtOnce(t *testing.T) {
 	g.TakeStarved()
 	begin := time.Now()
 	c.subscribeAs("b", "/queue/b", "client")
-	until(t, "a subscription finds no room", g.TakeStarved)
-	c.do("UNSUBSCRIBE", "id", "a")
-	if got := c.next("MESSAGE").Get("subscription"); got != "b" {
+	rig.Holds(t, "a subscription finds no room", g.TakeStarved)
+	c.Do("UNSUBSCRIBE", "id", "a")
+	if got := c.Next("MESSAGE").Get("subscription"); got != "b" {
 		t.Errorf("got a message of subscription %q, want b", got)
 	}
 	if took := time.Since(begin); took >= tick {

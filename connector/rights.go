@@ -39,10 +39,8 @@ func (s *Server) newRights() error {
 	return nil
 }
 
-// watchFiles follows the files of policy, users and keys until unwatch is called.
-func (s *Server) watchFiles() {
-	var ctx context.Context
-	ctx, s.unwatch = context.WithCancel(context.Background())
+// watchFiles follows the files of policy, users and keys until ctx ends.
+func (s *Server) watchFiles(ctx context.Context) {
 	s.wg.Go(func() { s.logins.Run(ctx) })
 	if s.cfg.Authz.KV {
 		s.wg.Go(func() { s.followBucket(ctx) })

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/natstomp/natstomp/connector"
-	"github.com/natstomp/natstomp/test/stompclient"
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/tokens"
 )
 
@@ -33,22 +33,16 @@ func TestUserRemovedDuringLogin(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "users.txt")
 	write(t, file, "alice:"+string(hash)+":\n")
-	g := newRig(t, func(cfg *connector.Config) { cfg.Auth.Mode, cfg.Auth.UsersFile = "users", file })
-	c, err := stompclient.Dial(g.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if err := c.Send(stompclient.New("CONNECT", "accept-version", "1.2", "login", "alice", "passcode", "wonderland")); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "a session", func() bool { return g.Sessions() == 1 })
+	g := start(t, func(cfg *connector.Config) { cfg.Auth.Mode, cfg.Auth.UsersFile = "users", file })
+	c := g.Come(rig.Visit{})
+	c.Do("CONNECT", "accept-version", "1.2", "login", "alice", "passcode", "wonderland")
+	rig.Holds(t, "a session", func() bool { return g.Sessions() == 1 })
 	write(t, file, "bob:"+string(hash)+":\n")
 	if err := g.Reload(); err != nil {
 		t.Fatal(err)
 	}
 	for {
-		switch f, err := c.Read(patience); {
+		switch f, err := c.Read(rig.Patience); {
 		case err != nil:
 			t.Fatalf("a session of somebody who is not in the users file any more goes on: %v", err)
 		case f.Command == "ERROR":
@@ -60,22 +54,15 @@ func TestUserRemovedDuringLogin(t *testing.T) {
 // TestExpiryWhenTheClockIsPutBack fires the timer of a token's end while the clock says that it is not over yet.
 func TestExpiryWhenTheClockIsPutBack(t *testing.T) {
 	t.Parallel()
-	g := newRig(t, func(cfg *connector.Config) {
+	g := start(t, func(cfg *connector.Config) {
 		cfg.Auth.Mode = "jwt"
 		cfg.Auth.JWT.HMACSecret = tokens.Secret
 	})
 	now := time.Now()
 	token := tokens.Sign(t, now, tokens.Signers()["HS256"], nil, tokens.Values{"sub": "anna", "exp": now.Add(time.Hour).Unix()})
-	conn, err := stompclient.Dial(g.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := conn.Connect("1.2", "passcode", token); err != nil {
-		t.Fatal(err)
-	}
+	c := rig.Connect(t, g.At("tcp"), "passcode", token)
 	g.PutClockBack(300 * time.Millisecond)
-	(&client{conn, t}).refused("token expired")
+	c.Refused("token expired")
 }
 
 // TestRevokedReaderIsNotWaitedFor takes the right from a client that does not read: it gets nothing of what waits for it,
@@ -84,7 +71,7 @@ func TestRevokedReaderIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "policy.csv")
 	write(t, file, "p, *, events, a, *, allow\n")
-	g := newRig(t, func(cfg *connector.Config) {
+	g := start(t, func(cfg *connector.Config) {
 		cfg.Authz.Policy = file
 		cfg.Limits.WriteStall = time.Hour
 	})
@@ -93,14 +80,14 @@ func TestRevokedReaderIsNotWaitedFor(t *testing.T) {
 	writer := g.dial()
 	for i := range 100 {
 		writer.send("/topic/a", []byte(fmt.Sprint(i)), "receipt", "sent")
-		writer.receipt("sent")
+		writer.Receipt("sent")
 	}
 	write(t, file, "p, *, events, b, *, allow\n")
 	begun := time.Now()
 	if err := g.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the end of the session that does not read", func() bool { return g.Sessions() == 1 })
+	rig.Holds(t, "the end of the session that does not read", func() bool { return g.Sessions() == 1 })
 	if took := time.Since(begun); took > 15*time.Second {
 		t.Errorf("the session went on for %v without its right", took)
 	}
@@ -114,17 +101,9 @@ func TestDeletingADurableNeedsTheRight(t *testing.T) {
 	const both = "p, *, events_store, secret, *, allow\np, *, events_store, open, *, allow\n"
 	file := filepath.Join(t.TempDir(), "policy.csv")
 	write(t, file, both)
-	g := newRig(t, func(cfg *connector.Config) { cfg.Authz.Policy = file })
+	g := start(t, func(cfg *connector.Config) { cfg.Authz.Policy = file })
 	connect := func() *client {
-		conn, err := stompclient.Dial(g.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-		if _, err := conn.Connect("1.2", "login", "anna"); err != nil {
-			t.Fatal(err)
-		}
-		return &client{conn, t}
+		return &client{rig.Connect(t, g.At("tcp"), "login", "anna"), t}
 	}
 	load := func(policy string) {
 		write(t, file, policy)
@@ -135,7 +114,7 @@ func TestDeletingADurableNeedsTheRight(t *testing.T) {
 	c := connect()
 	c.subscribe("/topic-store/secret", "client", "durable-subscription-name", "d")
 	load(strings.Split(both, "\n")[1] + "\n")
-	c.refused("access denied: no right to read /topic-store/secret")
+	c.Refused("access denied: no right to read /topic-store/secret")
 	for _, destination := range []string{"", "/topic-store/open", "/topic-store/secret"} {
 		c := connect()
 		headers := []string{"id", "1", "durable-subscription-name", "d", "receipt", "deleted"}
@@ -146,13 +125,13 @@ func TestDeletingADurableNeedsTheRight(t *testing.T) {
 		if destination == "/topic-store/open" {
 			want = "the durable subscription d has another destination"
 		}
-		c.do("UNSUBSCRIBE", headers...)
-		c.refused(want)
+		c.Do("UNSUBSCRIBE", headers...)
+		c.Refused(want)
 	}
 	load(both)
 	c = connect()
-	c.do("UNSUBSCRIBE", "id", "1", "durable-subscription-name", "d", "receipt", "deleted")
-	c.receipt("deleted")
-	c.do("UNSUBSCRIBE", "id", "1", "durable-subscription-name", "d", "receipt", "deleted")
-	c.refused("no durable subscription d exists")
+	c.Do("UNSUBSCRIBE", "id", "1", "durable-subscription-name", "d", "receipt", "deleted")
+	c.Receipt("deleted")
+	c.Do("UNSUBSCRIBE", "id", "1", "durable-subscription-name", "d", "receipt", "deleted")
+	c.Refused("no durable subscription d exists")
 }

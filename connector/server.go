@@ -54,12 +54,11 @@ type Server struct {
 	memory  *pressure.Guard          // nil without memory_limit
 	stored  [patterns]*metrics.Timer // of SENDs that are stored, by pattern
 
-	unwatch    context.CancelFunc // ends following the files
+	end        context.CancelFunc // ends what goes on in the background until Shutdown
 	live       atomic.Bool        // started
 	stopping   atomic.Bool
 	joined     atomic.Bool               // NATS was found to have what is needed
 	maxBody    atomic.Int64              // limits.body, or less where NATS takes less
-	stop       chan struct{}             // closed by Shutdown
 	lateAcks   atomic.Uint64             // ACKs of messages that were held too long
 	shedding   atomic.Uint64             // connections closed for memory_limit
 	slowDrops  atomic.Uint64             // topic messages not delivered for limits.pending_bytes
@@ -101,7 +100,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, log: log, router: r, declared: declared, stop: make(chan struct{}),
+		cfg: cfg, log: log, router: r, declared: declared,
 		conns: make(map[*conn]struct{}), subscribed: make(map[*Subscription]struct{}),
 	}
 	s.audit = log
@@ -133,12 +132,15 @@ func (s *Server) Start(ctx context.Context) error {
 	if err := s.metrics.Register(); err != nil {
 		return err
 	}
-	if err := s.startBridge(ctx); err != nil {
+	var life context.Context
+	life, s.end = context.WithCancel(context.Background())
+	if err := s.startBridge(ctx, life); err != nil {
+		s.end()
 		s.metrics.Unregister()
 		return err
 	}
 	s.watchMemory()
-	s.watchFiles()
+	s.watchFiles(life)
 	s.live.Store(true)
 	if err := s.listen(); err != nil {
 		return errors.Join(err, s.Shutdown(ctx))
@@ -146,7 +148,7 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-func (s *Server) startBridge(ctx context.Context) error {
+func (s *Server) startBridge(ctx, life context.Context) error {
 	b, err := broker.Start(ctx, s.cfg.NATS, broker.Options{
 		Logger:     s.log,
 		MaxPayload: int(s.cfg.Limits.Body) + headerRoom,
@@ -186,7 +188,7 @@ func (s *Server) startBridge(ctx context.Context) error {
 	})
 	err = s.bridge.Start(ctx)
 	if err == nil {
-		err = s.join(ctx)
+		err = s.join(ctx, life)
 	}
 	if err != nil {
 		return errors.Join(err, s.stopBridge(ctx))
@@ -237,9 +239,8 @@ func (s *Server) Status() Status {
 // the sessions that are left are cut; NATS is stopped in any case. It must follow a successful Start, once.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
-	close(s.stop)
+	s.end()
 	s.memory.Stop()
-	s.unwatch()
 	s.closeListeners("tcp", "tls", "ws", "wss", served) // The admin listener stays, so that readiness can be asked.
 	defer s.giveUpNATS().Stop()
 	s.haltPulls() // First, so that nothing given back goes to another session of this server.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/natstomp/natstomp/connector"
+	"github.com/natstomp/natstomp/test/rig"
 )
 
 // TestMessagesDroppedUnwrittenAreNoRedeliveries: a client is cut off before the writer has come to them.
@@ -16,21 +17,21 @@ func TestMessagesDroppedUnwrittenAreNoRedeliveries(t *testing.T) {
 	)
 	for _, mode := range []string{"auto", "client", "client-individual"} {
 		t.Run(mode, func(t *testing.T) {
-			g := newRig(t, func(cfg *connector.Config) {
+			g := start(t, func(cfg *connector.Config) {
 				cfg.Limits.PendingBytes, cfg.Limits.WriteStall = 8<<20, 2*time.Second
 			})
 			p, c := g.dial(), g.dialUnbuffered()
 			p.store("/queue/x", numbered(messages, size)...)
 			c.subscribe("/queue/x", mode, "prefetch-count", strconv.Itoa(messages))
 			c.inOrder(0, 0)
-			until(t, "the session is over, since nobody reads", func() bool { return g.Sessions() == 1 })
+			rig.Holds(t, "the session is over, since nobody reads", func() bool { return g.Sessions() == 1 })
 
 			d := g.dial()
 			d.subscribe("/queue/x", "client", "prefetch-count", strconv.Itoa(messages))
 			flagged := 0
 			first := -1
 			for first < messages-1 {
-				f := d.next("MESSAGE")
+				f := d.Next("MESSAGE")
 				n := number(t, f)
 				if first >= 0 && n != first+1 {
 					t.Fatalf("message %d follows %d", n, first)

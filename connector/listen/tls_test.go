@@ -2,18 +2,12 @@ package listen_test
 
 import (
 	"bufio"
-	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"io"
 	"log/slog"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -24,71 +18,14 @@ import (
 	"time"
 
 	"github.com/natstomp/natstomp/connector/listen"
+	"github.com/natstomp/natstomp/test/rig"
 )
 
-// authority signs certificates.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func newAuthority(t *testing.T) *authority {
-	t.Helper()
-	a := &authority{key: newKey(t)}
-	template := x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true,
-		NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
-	}
-	a.cert = sign(t, &template, &template, &a.key.PublicKey, a.key)
-	return a
-}
-
-func newKey(t *testing.T) *ecdsa.PrivateKey {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
-}
-
-func sign(t *testing.T, template, parent *x509.Certificate, public *ecdsa.PublicKey, by *ecdsa.PrivateKey) *x509.Certificate {
-	t.Helper()
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, by)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cert
-}
-
 // issue returns a certificate for this machine, or for a client, as PEM.
-func (a *authority) issue(t *testing.T, name string, begin, end time.Time) (cert, key []byte) {
-	t.Helper()
-	k := newKey(t)
-	c := sign(t, &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: begin, NotAfter: end,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}, a.cert, &k.PublicKey, a.key)
-	der, err := x509.MarshalPKCS8PrivateKey(k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
-}
-
-func (a *authority) pem() []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
-}
-
-// client trusts the authority.
-func (a *authority) client() *tls.Config {
-	pool := x509.NewCertPool()
-	pool.AddCert(a.cert)
-	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+func issue(a *rig.Issuer, name string, begin, end time.Time) (cert, key string) {
+	return rig.Encode(a.Sign(x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, NotBefore: begin, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}, end))
 }
 
 // files are what a listener reads.
@@ -103,55 +40,25 @@ func newFiles(t *testing.T) *files {
 	return &files{listen.TLSFiles{Certificate: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key")}, dir}
 }
 
-func write(t *testing.T, path string, text []byte) {
+func (f *files) put(t *testing.T, cert, key string) {
 	t.Helper()
-	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
-	}
+	rig.Replace(t, f.Certificate, cert)
+	rig.Replace(t, f.Key, key)
 }
-
-func (f *files) put(t *testing.T, cert, key []byte) {
-	t.Helper()
-	write(t, f.Certificate, cert)
-	write(t, f.Key, key)
-}
-
-// journal is a log that a test reads.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
-}
-
-func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
 
 // secureServer accepts on a listener with TLS and sends back what it gets.
 type secureServer struct {
 	*listen.TLS
 	address string
-	log     *journal
+	log     *rig.Log
 	conns   chan net.Conn
 }
 
 func serveTLS(t *testing.T, f listen.TLSFiles) *secureServer {
 	t.Helper()
-	s := &secureServer{log: &journal{}, conns: make(chan net.Conn, 10)}
+	s := &secureServer{log: &rig.Log{}, conns: make(chan net.Conn, 10)}
 	var err error
-	if s.TLS, err = listen.NewTLS(f, s.log.logger()); err != nil {
+	if s.TLS, err = listen.NewTLS(f, slog.New(slog.NewTextHandler(s.log, nil))); err != nil {
 		t.Fatal(err)
 	}
 	s.Look(10 * time.Millisecond)
@@ -219,19 +126,10 @@ func dialTLS(t *testing.T, address string, config *tls.Config) *tls.Conn {
 	return nc
 }
 
-func until(t *testing.T, what string, done func() bool) {
+func goodFiles(t *testing.T) (*rig.Issuer, *files) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: did not happen", what)
-		}
-	}
-}
-
-func goodFiles(t *testing.T) (*authority, *files) {
-	t.Helper()
-	a, f := newAuthority(t), newFiles(t)
-	cert, key := a.issue(t, "server", time.Now().Add(-time.Minute), time.Now().Add(time.Hour))
+	a, f := rig.NewIssuer(), newFiles(t)
+	cert, key := issue(a, "server", time.Now().Add(-time.Minute), time.Now().Add(time.Hour))
 	f.put(t, cert, key)
 	return a, f
 }
@@ -250,7 +148,7 @@ func TestT1Versions(t *testing.T) {
 		{"1.2", tls.VersionTLS12, tls.VersionTLS12, true},
 		{"1.3", tls.VersionTLS13, tls.VersionTLS13, true},
 	} {
-		config := a.client()
+		config := a.Trust()
 		config.MinVersion, config.MaxVersion = tt.min, tt.max
 		nc, err := tls.Dial("tcp", s.address, config)
 		if err == nil {
@@ -262,7 +160,7 @@ func TestT1Versions(t *testing.T) {
 	}
 	accepted := 0
 	for _, suite := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
-		config := a.client()
+		config := a.Trust()
 		config.MaxVersion, config.CipherSuites = tls.VersionTLS12, []uint16{suite.ID}
 		nc, err := tls.Dial("tcp", s.address, config)
 		if err != nil {
@@ -286,10 +184,10 @@ func TestT1Versions(t *testing.T) {
 func TestT2Reload(t *testing.T) {
 	a, f := goodFiles(t)
 	s := serveTLS(t, f.TLSFiles)
-	old := dialTLS(t, s.address, a.client())
+	old := dialTLS(t, s.address, a.Trust())
 	serves := func(name string) func() bool {
 		return func() bool {
-			nc, err := tls.Dial("tcp", s.address, a.client())
+			nc, err := tls.Dial("tcp", s.address, a.Trust())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -298,26 +196,26 @@ func TestT2Reload(t *testing.T) {
 		}
 	}
 	hour := time.Now().Add(time.Hour)
-	second, secondKey := a.issue(t, "second", time.Now().Add(-time.Minute), hour)
+	second, secondKey := issue(a, "second", time.Now().Add(-time.Minute), hour)
 	f.put(t, second, secondKey)
-	until(t, "second certificate", serves("second"))
+	rig.Holds(t, "second certificate", serves("second"))
 	if err := talk(old); err != nil {
 		t.Errorf("a connection from before: %v", err)
 	}
-	expired, expiredKey := a.issue(t, "expired", time.Now().Add(-time.Hour), time.Now().Add(-time.Minute))
-	early, earlyKey := a.issue(t, "early", hour, hour.Add(time.Hour))
+	expired, expiredKey := issue(a, "expired", time.Now().Add(-time.Hour), time.Now().Add(-time.Minute))
+	early, earlyKey := issue(a, "early", hour, hour.Add(time.Hour))
 	for _, tt := range []struct {
 		name      string
-		cert, key []byte
+		cert, key string
 		want      string
 	}{
 		{"key of another", second, expiredKey, "private key does not match"},
 		{"expired", expired, expiredKey, "the certificate expired at"},
 		{"not valid yet", early, earlyKey, "the certificate is not valid before"},
-		{"broken", []byte("x"), secondKey, "failed to find any PEM data"},
+		{"broken", "x", secondKey, "failed to find any PEM data"},
 	} {
 		f.put(t, tt.cert, tt.key)
-		until(t, tt.name, func() bool { return s.Fault() != nil && strings.Contains(s.Fault().Error(), tt.want) })
+		rig.Holds(t, tt.name, func() bool { return s.Fault() != nil && strings.Contains(s.Fault().Error(), tt.want) })
 		if !serves("second")() {
 			t.Errorf("%s: the certificate from before is not in use any more", tt.name)
 		}
@@ -325,10 +223,10 @@ func TestT2Reload(t *testing.T) {
 	if err := os.Remove(f.Certificate); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "missing file", func() bool { return strings.Contains(s.Fault().Error(), "no such file") })
-	third, thirdKey := a.issue(t, "third", time.Now().Add(-time.Minute), hour)
+	rig.Holds(t, "missing file", func() bool { return strings.Contains(s.Fault().Error(), "no such file") })
+	third, thirdKey := issue(a, "third", time.Now().Add(-time.Minute), hour)
 	f.put(t, third, thirdKey)
-	until(t, "third certificate", serves("third"))
+	rig.Holds(t, "third certificate", serves("third"))
 	if err := s.Fault(); err != nil {
 		t.Error(err)
 	}
@@ -338,7 +236,7 @@ func TestT2Reload(t *testing.T) {
 	if err := talk(old); err != nil {
 		t.Errorf("the connection from before all that: %v", err)
 	}
-	write(t, f.Key, secondKey)
+	rig.Replace(t, f.Key, secondKey)
 	if s.Reload() == nil {
 		t.Error("Reload told no fault")
 	}
@@ -358,7 +256,7 @@ func TestReloadWhileClientsCome(t *testing.T) {
 					return
 				default:
 				}
-				nc, err := tls.Dial("tcp", s.address, a.client())
+				nc, err := tls.Dial("tcp", s.address, a.Trust())
 				if err != nil {
 					t.Error(err)
 					return
@@ -368,7 +266,7 @@ func TestReloadWhileClientsCome(t *testing.T) {
 		})
 	}
 	for range 20 {
-		cert, key := a.issue(t, "next", time.Now().Add(-time.Minute), time.Now().Add(time.Hour))
+		cert, key := issue(a, "next", time.Now().Add(-time.Minute), time.Now().Add(time.Hour))
 		f.put(t, cert, key)
 		if err := s.Reload(); err != nil {
 			t.Error(err)
@@ -382,16 +280,14 @@ func TestReloadWhileClientsCome(t *testing.T) {
 func TestClientCertificates(t *testing.T) {
 	a, f := goodFiles(t)
 	f.ClientCA = filepath.Join(f.dir, "ca")
-	write(t, f.ClientCA, a.pem())
+	rig.Replace(t, f.ClientCA, string(a.PEM()))
 	s := serveTLS(t, f.TLSFiles)
-	with := func(cert, key []byte) *tls.Config {
-		pair, err := tls.X509KeyPair(cert, key)
+	with := func(cert, key string) *tls.Config {
+		pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
 		if err != nil {
 			t.Fatal(err)
 		}
-		config := a.client()
-		config.Certificates = []tls.Certificate{pair}
-		return config
+		return a.Trust(pair)
 	}
 	now := time.Now()
 	for _, tt := range []struct {
@@ -399,10 +295,10 @@ func TestClientCertificates(t *testing.T) {
 		config *tls.Config
 		want   string // in the log; empty: accepted
 	}{
-		{"none", a.client(), "client didn't provide a certificate"},
-		{"of another authority", with(newAuthority(t).issue(t, "alice", now.Add(-time.Minute), now.Add(time.Hour))), "client didn't provide a certificate"},
-		{"expired", with(a.issue(t, "alice", now.Add(-time.Hour), now.Add(-time.Minute))), "expired"},
-		{"good", with(a.issue(t, "alice", now.Add(-time.Minute), now.Add(time.Hour))), ""},
+		{"none", a.Trust(), "client didn't provide a certificate"},
+		{"of another authority", with(issue(rig.NewIssuer(), "alice", now.Add(-time.Minute), now.Add(time.Hour))), "client didn't provide a certificate"},
+		{"expired", with(issue(a, "alice", now.Add(-time.Hour), now.Add(-time.Minute))), "expired"},
+		{"good", with(issue(a, "alice", now.Add(-time.Minute), now.Add(time.Hour))), ""},
 	} {
 		nc, err := tls.Dial("tcp", s.address, tt.config)
 		if err == nil {
@@ -412,7 +308,7 @@ func TestClientCertificates(t *testing.T) {
 			t.Errorf("%s: got %v", tt.name, err)
 		}
 		if tt.want != "" {
-			until(t, "log of "+tt.name, func() bool { return strings.Contains(s.log.String(), tt.want) })
+			rig.Holds(t, "log of "+tt.name, func() bool { return strings.Contains(s.log.String(), tt.want) })
 			continue
 		}
 		cert := listen.PeerCertificate(<-s.conns)
@@ -430,7 +326,7 @@ func TestNoClientCertificateIsAskedFor(t *testing.T) {
 	a, f := goodFiles(t)
 	s := serveTLS(t, f.TLSFiles)
 	asked := false
-	config := a.client()
+	config := a.Trust()
 	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		asked = true
 		return &tls.Certificate{}, nil
@@ -502,7 +398,7 @@ func TestT5HandshakeFlood(t *testing.T) {
 		}
 		if n%100 == 99 {
 			began := time.Now()
-			if err := talk(dialTLS(t, s.address, a.client())); err != nil {
+			if err := talk(dialTLS(t, s.address, a.Trust())); err != nil {
 				t.Fatalf("behind %d half-open handshakes: %v", n+1, err)
 			}
 			if took := time.Since(began); took > 10*time.Second {
@@ -582,10 +478,10 @@ func TestTLSFaults(t *testing.T) {
 			t.Errorf("%s: got no error", name)
 		}
 	}
-	cert, key := a.issue(t, "expired", time.Now().Add(-time.Hour), time.Now().Add(-time.Minute))
+	cert, key := issue(a, "expired", time.Now().Add(-time.Hour), time.Now().Add(-time.Minute))
 	f.put(t, cert, key)
-	var log journal
-	if _, err := listen.NewTLS(f.TLSFiles, log.logger()); err != nil || !strings.Contains(log.String(), "expired at") {
+	var log rig.Log
+	if _, err := listen.NewTLS(f.TLSFiles, slog.New(slog.NewTextHandler(&log, nil))); err != nil || !strings.Contains(log.String(), "expired at") {
 		t.Errorf("expired at the start: got %v and the log %s", err, &log)
 	}
 }

@@ -6,26 +6,11 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/testserver"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if err := stopTarget(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	testserver.Clean()
-	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { rig.Main(m, stopTarget) }
 
 // target is the server of all benchmarks. It starts with the first.
 var target struct {

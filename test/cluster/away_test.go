@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -29,15 +30,15 @@ func TestStartBeforeNATS(t *testing.T) {
 	}
 	refused(t, srv)
 	n.start(t)
-	if err := srv.Await(patience); err != nil {
+	if err := srv.Await(rig.Patience); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := durability(t, srv), "nats;r=1"; got != want {
 		t.Errorf("durability: got %q, want %q", got, want)
 	}
-	ask(t, connect(t, srv), send("/queue/late", "x"))
+	rig.Connect(t, srv.TCPAddr).AskFrame(rig.Send("/queue/late", "x"))
 	_, js := native(t, n.url())
-	if _, err := js.Stream(t.Context(), queueStream("declared")); err != nil {
+	if _, err := js.Stream(t.Context(), rig.QueueStream("declared")); err != nil {
 		t.Errorf("the declared queue: %v", err)
 	}
 }
@@ -45,15 +46,13 @@ func TestStartBeforeNATS(t *testing.T) {
 // refused expects the ERROR to CONNECT while NATS is away.
 func refused(t *testing.T, srv *testserver.Server) {
 	t.Helper()
-	c, err := stompclient.Dial(srv.TCPAddr)
+	conn, err := stompclient.Dial(srv.TCPAddr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
-	if err := c.Send(stompclient.New("CONNECT", "accept-version", "1.2")); err != nil {
-		t.Fatal(err)
-	}
-	if got := read(t, c); got.Command != "ERROR" || got.Get("message") != notAvailable {
+	c := rig.NewClient(t, conn)
+	c.Do("CONNECT", "accept-version", "1.2")
+	if got := c.Any(); got.Command != "ERROR" || got.Get("message") != notAvailable {
 		t.Errorf("got %s, want ERROR %s", got, notAvailable)
 	}
 	text, err := srv.Readiness()
@@ -65,7 +64,7 @@ func refused(t *testing.T, srv *testserver.Server) {
 // away waits until natstomp has noticed that NATS is away.
 func away(t *testing.T, srv *testserver.Server) {
 	t.Helper()
-	until(t, func() error {
+	rig.Until(t, func() error {
 		text, err := srv.Readiness()
 		if err == nil && text == "ok" {
 			err = errors.New("still ready")
@@ -80,48 +79,44 @@ func TestSessionOverAnOutage(t *testing.T) {
 	t.Parallel()
 	n := single(t, "")
 	srv := testserver.Start(t, "--nats-url", n.url())
-	c, sub := connect(t, srv), connect(t, srv)
-	ask(t, sub, subscribe("s", "/topic/out"))
+	c, sub := rig.Connect(t, srv.TCPAddr), rig.Connect(t, srv.TCPAddr)
+	sub.AskFrame(rig.Subscribe("s", "/topic/out"))
 	for _, body := range []string{"1", "2", "3"} {
-		ask(t, c, send("/queue/held", body))
+		c.AskFrame(rig.Send("/queue/held", body))
 	}
-	ask(t, c, send("/queue/out", "stored 0"))
-	if err := c.Send(subscribe("held", "/queue/held", "ack", "client-individual")); err != nil {
-		t.Fatal(err)
-	}
+	c.AskFrame(rig.Send("/queue/out", "stored 0"))
+	c.DoFrame(rig.Subscribe("held", "/queue/held", "ack", "client-individual"))
 	var acks []string
 	for range 3 {
-		acks = append(acks, read(t, c).Get("ack"))
+		acks = append(acks, c.Any().Get("ack"))
 	}
 	n.stop()
 	away(t, srv)
 	refused(t, srv)
 	for _, f := range []stompclient.Frame{
-		send("/topic/out", "dropped"),
-		send("/topic/out", "waits 1", "receipt", "t1"),
-		send("/topic/out", "dropped too"),
-		send("/queue/out", "stored 1", "receipt", "q1"),
-		send("/topic/out", "waits 2", "receipt", "t2"),
+		rig.Send("/topic/out", "dropped"),
+		rig.Send("/topic/out", "waits 1", "receipt", "t1"),
+		rig.Send("/topic/out", "dropped too"),
+		rig.Send("/queue/out", "stored 1", "receipt", "q1"),
+		rig.Send("/topic/out", "waits 2", "receipt", "t2"),
 		stompclient.New("ACK", "id", acks[0]),                  // Kept.
 		stompclient.New("ACK", "id", acks[1], "receipt", "a1"), // Confirmed later.
 		stompclient.New("NACK", "id", acks[2], "x-delay", "0"), // Kept.
-		subscribe("late", "/topic/out2", "receipt", "s1"),
-		subscribe("queue", "/queue/out", "receipt", "s2"),
+		rig.Subscribe("late", "/topic/out2", "receipt", "s1"),
+		rig.Subscribe("queue", "/queue/out", "receipt", "s2"),
 		stompclient.New("BEGIN", "transaction", "tx"),
-		send("/queue/out", "stored 2", "transaction", "tx"),
-		send("/queue/out", "stored 3", "transaction", "tx"),
-		send("/topic/out", "waits 3", "transaction", "tx"),
+		rig.Send("/queue/out", "stored 2", "transaction", "tx"),
+		rig.Send("/queue/out", "stored 3", "transaction", "tx"),
+		rig.Send("/topic/out", "waits 3", "transaction", "tx"),
 		stompclient.New("COMMIT", "transaction", "tx", "receipt", "c1"),
 	} {
-		if err := c.Send(f); err != nil {
-			t.Fatal(err)
-		}
+		c.DoFrame(f)
 	}
 	n.start(t)
 	var receipts []string
 	bodies := map[string][]string{}
 	for len(receipts) < 7 || len(bodies["queue"]) < 4 || len(bodies["held"]) < 1 {
-		switch f := read(t, c); f.Command {
+		switch f := c.Any(); f.Command {
 		case "RECEIPT":
 			receipts = append(receipts, f.Get("receipt-id"))
 		case "MESSAGE":
@@ -144,18 +139,18 @@ func TestSessionOverAnOutage(t *testing.T) {
 		t.Errorf("given back: got %q, want %q", got, want)
 	}
 	for _, want := range []string{"waits 1", "waits 2", "waits 3"} {
-		if got := read(t, sub); string(got.Body) != want {
+		if got := sub.Any(); string(got.Body) != want {
 			t.Errorf("topic: got %s, want %q", got, want)
 		}
 	}
 	_, js := native(t, n.url())
-	until(t, func() error { return messages(t, js, "held", 1) }) // The first two are acknowledged, the third is held.
+	rig.Until(t, func() error { return messages(t, js, "held", 1) }) // The first two are acknowledged, the third is held.
 }
 
 // messages says whether a queue's stream holds so many messages.
 func messages(t *testing.T, js jetstream.JetStream, channel string, want uint64) error {
 	t.Helper()
-	s, err := js.Stream(t.Context(), queueStream(channel))
+	s, err := js.Stream(t.Context(), rig.QueueStream(channel))
 	if err == nil && s.CachedInfo().State.Msgs != want {
 		err = fmt.Errorf("%d messages in the queue, want %d", s.CachedInfo().State.Msgs, want)
 	}
@@ -168,19 +163,17 @@ func TestPublishTimeout(t *testing.T) {
 	t.Parallel()
 	n := single(t, "")
 	srv := testserver.Start(t, "--nats-url", n.url(), "--nats-publish-timeout", "1s", "--limits-heartbeat", "100ms")
-	queue, topic := connect(t, srv, "heart-beat", "0,100"), connect(t, srv, "heart-beat", "0,100")
-	ask(t, queue, send("/queue/late", "x"))
+	queue, topic := rig.Connect(t, srv.TCPAddr, "heart-beat", "0,100"), rig.Connect(t, srv.TCPAddr, "heart-beat", "0,100")
+	queue.AskFrame(rig.Send("/queue/late", "x"))
 	n.stop()
 	away(t, srv)
-	for c, f := range map[*stompclient.Conn]stompclient.Frame{
-		queue: send("/queue/late", "y", "receipt", "late"),
-		topic: send("/topic/late", "y", "receipt", "late"),
+	for c, f := range map[*rig.Client]stompclient.Frame{
+		queue: rig.Send("/queue/late", "y", "receipt", "late"),
+		topic: rig.Send("/topic/late", "y", "receipt", "late"),
 	} {
 		start, beats := time.Now(), c.Beats()
-		if err := c.Send(f); err != nil {
-			t.Fatal(err)
-		}
-		got := read(t, c)
+		c.DoFrame(f)
+		got := c.Any()
 		if beats = c.Beats() - beats; beats < 3 {
 			t.Errorf("got %d heart-beats while the client waited, want one each 100 ms at least", beats)
 		}
@@ -203,27 +196,23 @@ func TestStopWithoutNATS(t *testing.T) {
 			n := single(t, "")
 			p := newProxy(t, "127.0.0.1:"+strconv.Itoa(n.port))
 			srv := testserver.Start(t, "--nats-url", p.url())
-			c := connect(t, srv)
-			ask(t, c, send("/queue/stop", "x"))
-			if err := c.Send(subscribe("s", "/queue/stop", "ack", "client")); err != nil {
-				t.Fatal(err)
-			}
-			read(t, c)
+			c := rig.Connect(t, srv.TCPAddr)
+			c.AskFrame(rig.Send("/queue/stop", "x"))
+			c.DoFrame(rig.Subscribe("s", "/queue/stop", "ack", "client"))
+			c.Any()
 			if hang {
 				p.hang()
 			} else {
 				n.stop()
 				away(t, srv)
 			}
-			if err := c.Send(send("/queue/stop", "y", "receipt", "never")); err != nil {
-				t.Fatal(err)
-			}
+			c.DoFrame(rig.Send("/queue/stop", "y", "receipt", "never"))
 			start := time.Now()
 			if err := srv.Stop(); err != nil {
 				t.Error(err)
 			}
 			t.Logf("stopped in %v", time.Since(start))
-			if got := read(t, c); got.Command != "ERROR" || got.Get("message") != "server shutting down" {
+			if got := c.Any(); got.Command != "ERROR" || got.Get("message") != "server shutting down" {
 				t.Errorf("got %s, want ERROR server shutting down", got)
 			}
 		})
@@ -236,21 +225,17 @@ func TestGoneStream(t *testing.T) {
 	n := single(t, "")
 	a, b := testserver.Start(t, "--nats-url", n.url()), testserver.Start(t, "--nats-url", n.url())
 	_, js := native(t, n.url())
-	stream := queueStream("gone.q")
-	ca := connect(t, a)
-	ask(t, ca, send("/queue/gone/q", "x"))
-	reader := connect(t, b)
-	if err := reader.Send(subscribe("s", "/queue/gone/q", "ack", "client")); err != nil {
-		t.Fatal(err)
-	}
-	read(t, reader)
+	stream := rig.QueueStream("gone.q")
+	ca := rig.Connect(t, a.TCPAddr)
+	ca.AskFrame(rig.Send("/queue/gone/q", "x"))
+	reader := rig.Connect(t, b.TCPAddr)
+	reader.DoFrame(rig.Subscribe("s", "/queue/gone/q", "ack", "client"))
+	reader.Any()
 	if err := js.DeleteStream(t.Context(), stream); err != nil {
 		t.Fatal(err)
 	}
 	goneError(t, reader)
-	if err := ca.Send(send("/queue/gone/q", "y", "receipt", "r")); err != nil {
-		t.Fatal(err)
-	}
+	ca.DoFrame(rig.Send("/queue/gone/q", "y", "receipt", "r"))
 	goneError(t, ca)
 	for _, srv := range []*testserver.Server{a, b} {
 		text, err := srv.Readiness()
@@ -259,11 +244,9 @@ func TestGoneStream(t *testing.T) {
 		}
 	}
 	// Others are served, the queue is not made anew.
-	c := connect(t, a)
-	ask(t, c, send("/queue/other", "x"))
-	if err := c.Send(send("/queue/gone/q", "y", "receipt", "r")); err != nil {
-		t.Fatal(err)
-	}
+	c := rig.Connect(t, a.TCPAddr)
+	c.AskFrame(rig.Send("/queue/other", "x"))
+	c.DoFrame(rig.Send("/queue/gone/q", "y", "receipt", "r"))
 	goneError(t, c)
 	if _, err := js.Stream(t.Context(), stream); !errors.Is(err, jetstream.ErrStreamNotFound) {
 		t.Errorf("the stream: got %v, want that it is not there", err)
@@ -276,16 +259,16 @@ func TestGoneStream(t *testing.T) {
 			t.Errorf("readiness after forget: got %q (%v), want ok", text, err)
 		}
 	}
-	ask(t, connect(t, a), send("/queue/gone/q", "z"))
+	rig.Connect(t, a.TCPAddr).AskFrame(rig.Send("/queue/gone/q", "z"))
 	if out, err := a.Command("queues", "forget", "/queue/gone/q", "--listeners-admin-address", a.AdminAddr); err == nil ||
 		!strings.Contains(out, "no queue") {
 		t.Errorf("forget of a queue that is there: got %v\n%s", err, out)
 	}
 }
 
-func goneError(t *testing.T, c *stompclient.Conn) {
+func goneError(t *testing.T, c *rig.Client) {
 	t.Helper()
-	if got := read(t, c); got.Command != "ERROR" || got.Get("message") != "the queue was removed from NATS" {
+	if got := c.Any(); got.Command != "ERROR" || got.Get("message") != "the queue was removed from NATS" {
 		t.Errorf("got %s, want the ERROR that the queue was removed", got)
 	}
 }
@@ -299,9 +282,9 @@ func TestLostStore(t *testing.T) {
 			t.Parallel()
 			n := single(t, "")
 			srv := testserver.Start(t, "--nats-url", n.url())
-			c := connect(t, srv)
+			c := rig.Connect(t, srv.TCPAddr)
 			store, old := filepath.Join(n.dir, "store"), filepath.Join(n.dir, "old")
-			ask(t, c, send("/queue/lost", "1"))
+			c.AskFrame(rig.Send("/queue/lost", "1"))
 			if name == "old" {
 				n.stop()
 				if err := os.CopyFS(old, os.DirFS(store)); err != nil {
@@ -309,7 +292,7 @@ func TestLostStore(t *testing.T) {
 				}
 				n.start(t)
 			}
-			ask(t, c, send("/queue/lost", "2"))
+			c.AskFrame(rig.Send("/queue/lost", "2"))
 			n.stop()
 			if err := os.RemoveAll(store); err != nil {
 				t.Fatal(err)
@@ -320,16 +303,14 @@ func TestLostStore(t *testing.T) {
 				}
 			}
 			n.start(t)
-			until(t, func() error {
+			rig.Until(t, func() error {
 				text, err := srv.Readiness()
-				if err == nil && !strings.Contains(text, "stream "+queueStream("lost")+" is gone ("+why) {
+				if err == nil && !strings.Contains(text, "stream "+rig.QueueStream("lost")+" is gone ("+why) {
 					err = fmt.Errorf("readiness: %q, want that the stream is gone (%s)", text, why)
 				}
 				return err
 			})
-			if err := c.Send(send("/queue/lost", "3", "receipt", "r")); err != nil {
-				t.Fatal(err)
-			}
+			c.DoFrame(rig.Send("/queue/lost", "3", "receipt", "r"))
 			goneError(t, c)
 		})
 	}

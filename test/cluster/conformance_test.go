@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/natstomp/natstomp/test/conformance"
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -141,26 +142,22 @@ func TestRights(t *testing.T) {
 	t.Parallel()
 	n := single(t, documentedUsers(t))
 	srv := testserver.Start(t, "--nats-url", "nats://stomp:secret@127.0.0.1:"+strconv.Itoa(n.port))
-	c := connect(t, srv)
-	ask(t, c, subscribe("s", "/topic/app/x"))
-	ask(t, c, send("/queue/x", "x"))
-	if err := c.Send(send("/topic/app/x", "y")); err != nil {
-		t.Fatal(err)
-	}
-	if got := read(t, c); string(got.Body) != "y" {
+	c := rig.Connect(t, srv.TCPAddr)
+	c.AskFrame(rig.Subscribe("s", "/topic/app/x"))
+	c.AskFrame(rig.Send("/queue/x", "x"))
+	c.DoFrame(rig.Send("/topic/app/x", "y"))
+	if got := c.Any(); string(got.Body) != "y" {
 		t.Errorf("got %s, want the message", got)
 	}
 	for _, f := range []stompclient.Frame{
-		send("/topic/other/x", "x", "receipt", "r"),
-		subscribe("s", "/topic/other/x", "receipt", "r"),
-		subscribe("s", "/topic/>", "receipt", "r"),
-		subscribe("s", "/topic/other/x", "receipt", "r", "x-group", "g"),
+		rig.Send("/topic/other/x", "x", "receipt", "r"),
+		rig.Subscribe("s", "/topic/other/x", "receipt", "r"),
+		rig.Subscribe("s", "/topic/>", "receipt", "r"),
+		rig.Subscribe("s", "/topic/other/x", "receipt", "r", "x-group", "g"),
 	} {
-		c := connect(t, srv)
-		if err := c.Send(f); err != nil {
-			t.Fatal(err)
-		}
-		if got := read(t, c); got.Command != "ERROR" || got.Get("message") != "the NATS server does not let natstomp use this destination" {
+		c := rig.Connect(t, srv.TCPAddr)
+		c.DoFrame(f)
+		if got := c.Any(); got.Command != "ERROR" || got.Get("message") != "the NATS server does not let natstomp use this destination" {
 			t.Errorf("%s: got %s, want the ERROR about rights", f, got)
 		}
 	}

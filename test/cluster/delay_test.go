@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -18,14 +19,12 @@ func TestDelayOverCutLinks(t *testing.T) {
 	n := single(t, "")
 	p := newProxy(t, "127.0.0.1:"+strconv.Itoa(n.port))
 	srv := testserver.Start(t, "--nats-url", p.url())
-	pub, sub := connect(t, srv), connect(t, srv)
+	pub, sub := rig.Connect(t, srv.TCPAddr), rig.Connect(t, srv.TCPAddr)
 	for i := range messages {
 		delay := time.Second + time.Duration(i)*step
-		ask(t, pub, send("/queue/cut", strconv.Itoa(i), "x-delay", strconv.FormatInt(delay.Milliseconds(), 10)))
+		pub.AskFrame(rig.Send("/queue/cut", strconv.Itoa(i), "x-delay", strconv.FormatInt(delay.Milliseconds(), 10)))
 	}
-	if err := sub.Send(subscribe("s", "/queue/cut", "ack", "client-individual")); err != nil {
-		t.Fatal(err)
-	}
+	sub.DoFrame(rig.Subscribe("s", "/queue/cut", "ack", "client-individual"))
 	for i := range 6 {
 		whole := time.NewTimer(500 * time.Millisecond)
 		<-whole.C
@@ -41,7 +40,7 @@ func TestDelayOverCutLinks(t *testing.T) {
 	}
 	places := map[string]string{}
 	for len(places) < messages {
-		f := read(t, sub)
+		f := sub.Any()
 		if f.Command != "MESSAGE" {
 			t.Fatalf("got %s, want a MESSAGE", f)
 		}
@@ -49,17 +48,15 @@ func TestDelayOverCutLinks(t *testing.T) {
 			t.Errorf("%s is stored twice: as %s too", f, place)
 		}
 		places[string(f.Body)] = f.Get("x-seq")
-		if err := sub.Send(stompclient.New("ACK", "id", f.Get("ack"))); err != nil {
-			t.Fatal(err)
-		}
+		sub.DoFrame(stompclient.New("ACK", "id", f.Get("ack")))
 	}
 	_, js := native(t, n.url())
-	for _, stream := range []string{queueStream("cut"), "natstomp_delay"} {
+	for _, stream := range []string{rig.QueueStream("cut"), "natstomp_delay"} {
 		s, err := js.Stream(t.Context(), stream)
 		if err != nil {
 			t.Fatal(err)
 		}
-		until(t, func() error {
+		rig.Until(t, func() error {
 			info, err := s.Info(t.Context())
 			if err == nil && info.State.Msgs > 0 {
 				m, _ := s.GetMsg(t.Context(), info.State.FirstSeq)

@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"testing"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -13,21 +14,19 @@ func TestDeletedDurableSaysNothingAboutOthers(t *testing.T) {
 	t.Parallel()
 	n := single(t, "")
 	srv := testserver.Start(t, "--nats-url", n.url())
-	stays, goes, third := connect(t, srv, "client-id", "stays"), connect(t, srv, "client-id", "goes"), connect(t, srv, "client-id", "goes")
-	ask(t, stays, subscribe("s", "/topic-store/shared", "durable", "true", "ack", "client-individual", "prefetch-count", "1"))
-	ask(t, goes, subscribe("g", "/topic-store/shared", "durable", "true", "ack", "client-individual"))
-	ask(t, third, send("/topic-store/shared", "1"))
-	first := read(t, stays) // It has no credit any more, and no open pull.
-	read(t, goes)
-	ask(t, third, stompclient.New("UNSUBSCRIBE", "id", "g", "durable", "true"))
-	if f := read(t, goes); f.Command != "ERROR" {
+	stays, goes, third := rig.Connect(t, srv.TCPAddr, "client-id", "stays"), rig.Connect(t, srv.TCPAddr, "client-id", "goes"), rig.Connect(t, srv.TCPAddr, "client-id", "goes")
+	stays.AskFrame(rig.Subscribe("s", "/topic-store/shared", "durable", "true", "ack", "client-individual", "prefetch-count", "1"))
+	goes.AskFrame(rig.Subscribe("g", "/topic-store/shared", "durable", "true", "ack", "client-individual"))
+	third.AskFrame(rig.Send("/topic-store/shared", "1"))
+	first := stays.Any() // It has no credit any more, and no open pull.
+	goes.Any()
+	third.AskFrame(stompclient.New("UNSUBSCRIBE", "id", "g", "durable", "true"))
+	if f := goes.Any(); f.Command != "ERROR" {
 		t.Fatalf("got %s, want the ERROR that the durable subscription was deleted", f)
 	}
-	ask(t, third, send("/topic-store/shared", "2"))
-	if err := stays.Send(stompclient.New("ACK", "id", first.Get("ack"))); err != nil {
-		t.Fatal(err)
-	}
-	f := read(t, stays)
+	third.AskFrame(rig.Send("/topic-store/shared", "2"))
+	stays.DoFrame(stompclient.New("ACK", "id", first.Get("ack")))
+	f := stays.Any()
 	if f.Command != "MESSAGE" || string(f.Body) != "2" || f.Get("redelivered") != "" {
 		t.Errorf("got %s, want message 2 for the first time", f)
 	}

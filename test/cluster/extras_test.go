@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -33,14 +34,14 @@ func TestClusterExtras(t *testing.T) {
 func deleteWhileSending(t *testing.T, a, b *testserver.Server, js jetstream.JetStream) {
 	t.Helper()
 	const rounds, batch = 25, 4
-	pub := connect(t, b)
+	pub := rig.Connect(t, b.TCPAddr)
 	seen := map[string]bool{}
 	deleted := 0
 	for i := range rounds {
-		c := connect(t, a)
-		ask(t, c, subscribe("s", "/queue/session", "auto-delete", "true"))
+		c := rig.Connect(t, a.TCPAddr)
+		c.AskFrame(rig.Subscribe("s", "/queue/session", "auto-delete", "true"))
 		for len(seen) < i*batch {
-			f := read(t, c)
+			f := c.Any()
 			if seen[string(f.Body)] {
 				t.Fatalf("%s came twice", f)
 			}
@@ -52,11 +53,11 @@ func deleteWhileSending(t *testing.T, a, b *testserver.Server, js jetstream.JetS
 		// Before, during and after the deletion.
 		pause := time.NewTimer(time.Duration(i*7919%600) * time.Millisecond)
 		<-pause.C
-		if _, err := js.Stream(t.Context(), queueStream("session")); errors.Is(err, jetstream.ErrStreamNotFound) {
+		if _, err := js.Stream(t.Context(), rig.QueueStream("session")); errors.Is(err, jetstream.ErrStreamNotFound) {
 			deleted++
 		}
 		for k := range batch {
-			ask(t, pub, send("/queue/session", fmt.Sprintf("%d-%d", i, k)))
+			pub.AskFrame(rig.Send("/queue/session", fmt.Sprintf("%d-%d", i, k)))
 		}
 	}
 	t.Logf("deleted before %d of %d rounds", deleted, rounds)
@@ -70,19 +71,17 @@ func deleteWhileSending(t *testing.T, a, b *testserver.Server, js jetstream.JetS
 func delayOverAKill(t *testing.T, a, b *testserver.Server, js jetstream.JetStream, nodes []*natsServer) {
 	t.Helper()
 	const messages, delay = 50, 2 * time.Second
-	pub, sub := connect(t, a), connect(t, b)
+	pub, sub := rig.Connect(t, a.TCPAddr), rig.Connect(t, b.TCPAddr)
 	for i := range messages {
-		ask(t, pub, send("/queue/late", strconv.Itoa(i), "x-delay", strconv.FormatInt(delay.Milliseconds(), 10)))
+		pub.AskFrame(rig.Send("/queue/late", strconv.Itoa(i), "x-delay", strconv.FormatInt(delay.Milliseconds(), 10)))
 	}
 	due := time.Now().Add(delay)
 	n := leader(t, js, nodes, "natstomp_delay")
 	n.kill()
-	if err := sub.Send(subscribe("s", "/queue/late", "ack", "client-individual")); err != nil {
-		t.Fatal(err)
-	}
+	sub.DoFrame(rig.Subscribe("s", "/queue/late", "ack", "client-individual"))
 	places := map[string]string{}
 	for len(places) < messages {
-		f := read(t, sub)
+		f := sub.Any()
 		if early := time.Until(due); string(f.Body) == strconv.Itoa(messages-1) && early > 0 {
 			t.Errorf("the last message came %v early", early)
 		}
@@ -90,17 +89,15 @@ func delayOverAKill(t *testing.T, a, b *testserver.Server, js jetstream.JetStrea
 			t.Errorf("%s is stored twice: as %s too", f, place)
 		}
 		places[string(f.Body)] = f.Get("x-seq")
-		if err := sub.Send(stompclient.New("ACK", "id", f.Get("ack"))); err != nil {
-			t.Fatal(err)
-		}
+		sub.DoFrame(stompclient.New("ACK", "id", f.Get("ack")))
 	}
 	t.Logf("all came %v after the delay", time.Since(due).Round(time.Millisecond))
 	n.start(t)
-	s, err := js.Stream(t.Context(), queueStream("late"))
+	s, err := js.Stream(t.Context(), rig.QueueStream("late"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, func() error {
+	rig.Until(t, func() error {
 		info, err := s.Info(t.Context())
 		if err == nil && info.State.Msgs > 0 {
 			err = fmt.Errorf("%d messages are left", info.State.Msgs)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -18,8 +19,8 @@ func TestClusterKill(t *testing.T) {
 	t.Parallel()
 	nodes := natsCluster(t)
 	a, b := testserver.Start(t, "--nats-url", urls(nodes)), testserver.Start(t, "--nats-url", urls(nodes))
-	c := connect(t, a)
-	ask(t, c, send("/queue/kill", "first:0"))
+	c := rig.Connect(t, a.TCPAddr)
+	c.AskFrame(rig.Send("/queue/kill", "first:0"))
 	if got, want := durability(t, a), "nats;r=3"; got != want {
 		t.Errorf("durability: got %q, want %q", got, want)
 	}
@@ -33,7 +34,7 @@ func TestClusterKill(t *testing.T) {
 	l.consume(t, b)
 	topic := newTopicLoad(t, a, b)
 	for _, victim := range []func() *natsServer{
-		func() *natsServer { return leader(t, js, nodes, queueStream("kill")) },
+		func() *natsServer { return leader(t, js, nodes, rig.QueueStream("kill")) },
 		func() *natsServer { return homeOf(t, nodes, a) },
 	} {
 		l.more(t, 1_000)
@@ -56,23 +57,21 @@ func TestOtherNodeGoesOn(t *testing.T) {
 	t.Parallel()
 	n := single(t, "")
 	a, b := testserver.Start(t, "--nats-url", n.url()), testserver.Start(t, "--nats-url", n.url())
-	ca, cb := connect(t, a), connect(t, b)
-	ask(t, ca, subscribe("s", "/queue/other", "ack", "client-individual", "prefetch-count", "1"))
-	ask(t, cb, send("/queue/other", "held"))
-	if got := read(t, ca); string(got.Body) != "held" {
+	ca, cb := rig.Connect(t, a.TCPAddr), rig.Connect(t, b.TCPAddr)
+	ca.AskFrame(rig.Subscribe("s", "/queue/other", "ack", "client-individual", "prefetch-count", "1"))
+	cb.AskFrame(rig.Send("/queue/other", "held"))
+	if got := ca.Any(); string(got.Body) != "held" {
 		t.Fatalf("got %s, want the held message", got)
 	}
-	ask(t, cb, subscribe("s", "/queue/other", "ack", "client-individual"))
+	cb.AskFrame(rig.Subscribe("s", "/queue/other", "ack", "client-individual"))
 	a.Kill()
 	start := time.Now()
-	if err := cb.Send(send("/queue/other", "next")); err != nil {
-		t.Fatal(err)
-	}
-	got := read(t, cb)
+	cb.DoFrame(rig.Send("/queue/other", "next"))
+	got := cb.Any()
 	if took := time.Since(start); string(got.Body) != "next" || got.Get("redelivered") != "" || took > recovery {
 		t.Errorf("got %s after %v, want the next message within %v", got, took, recovery)
 	}
-	got = read(t, cb)
+	got = cb.Any()
 	if string(got.Body) != "held" || got.Get("redelivered") != "true" {
 		t.Errorf("got %s, want the held message with redelivered:true", got)
 	}
@@ -84,33 +83,27 @@ func TestOtherNodeServesADurable(t *testing.T) {
 	t.Parallel()
 	n := single(t, "")
 	a, b := testserver.Start(t, "--nats-url", n.url()), testserver.Start(t, "--nats-url", n.url())
-	sub := subscribe("d", "/topic-store/news", "durable", "true", "ack", "client-individual", "prefetch-count", "1")
-	ca, cb := connect(t, a, "client-id", "reader"), connect(t, b, "client-id", "reader")
-	pub := connect(t, b)
-	ask(t, ca, sub)
+	sub := rig.Subscribe("d", "/topic-store/news", "durable", "true", "ack", "client-individual", "prefetch-count", "1")
+	ca, cb := rig.Connect(t, a.TCPAddr, "client-id", "reader"), rig.Connect(t, b.TCPAddr, "client-id", "reader")
+	pub := rig.Connect(t, b.TCPAddr)
+	ca.AskFrame(sub)
 	for _, body := range []string{"1", "2"} {
-		ask(t, pub, send("/topic-store/news", body))
+		pub.AskFrame(rig.Send("/topic-store/news", body))
 	}
-	if err := ca.Send(stompclient.New("ACK", "id", read(t, ca).Get("ack"))); err != nil {
-		t.Fatal(err)
-	}
-	if got := read(t, ca); string(got.Body) != "2" { // Asked for behind the ACK, which has therefore arrived.
+	ca.DoFrame(stompclient.New("ACK", "id", ca.Any().Get("ack")))
+	if got := ca.Any(); string(got.Body) != "2" { // Asked for behind the ACK, which has therefore arrived.
 		t.Fatalf("got %s, want the second message", got)
 	}
 	a.Kill()
 	start := time.Now()
-	ask(t, cb, sub)
-	if err := pub.Send(send("/topic-store/news", "3")); err != nil {
-		t.Fatal(err)
-	}
-	got := read(t, cb)
+	cb.AskFrame(sub)
+	pub.DoFrame(rig.Send("/topic-store/news", "3"))
+	got := cb.Any()
 	if took := time.Since(start); string(got.Body) != "3" || got.Get("redelivered") != "" || took > recovery {
 		t.Errorf("got %s after %v, want the next message within %v", got, took, recovery)
 	}
-	if err := cb.Send(stompclient.New("ACK", "id", got.Get("ack"))); err != nil {
-		t.Fatal(err)
-	}
-	if got = read(t, cb); string(got.Body) != "2" || got.Get("redelivered") != "true" {
+	cb.DoFrame(stompclient.New("ACK", "id", got.Get("ack")))
+	if got = cb.Any(); string(got.Body) != "2" || got.Get("redelivered") != "true" {
 		t.Errorf("got %s, want the second message with redelivered:true", got)
 	}
 }

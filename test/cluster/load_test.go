@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -55,14 +56,14 @@ func (l *load) fault(format string, args ...any) {
 // produce sends with receipts until it is told to stop, and waits for all of them.
 func (l *load) produce(t *testing.T, srv *testserver.Server, name string) {
 	t.Helper()
-	c := connect(t, srv)
+	c := rig.Connect(t, srv.TCPAddr)
 	l.wg.Go(func() {
 		n, open := 0, 0
 		for {
 			for ; open < inFlight && !l.stop.Load(); open++ {
 				n++
 				body := name + ":" + strconv.Itoa(n)
-				if err := c.Send(send(l.queue, body, "receipt", body)); err != nil {
+				if err := c.Send(rig.Send(l.queue, body, "receipt", body)); err != nil {
 					l.fault("producer %s: %w", name, err)
 					return
 				}
@@ -70,7 +71,7 @@ func (l *load) produce(t *testing.T, srv *testserver.Server, name string) {
 			if open == 0 {
 				break
 			}
-			f, err := c.Read(patience)
+			f, err := c.Read(rig.Patience)
 			if err != nil || f.Command != "RECEIPT" {
 				l.fault("producer %s: got %s (%w), want a RECEIPT", name, f, err)
 				return
@@ -97,14 +98,14 @@ func (l *load) confirmed(body string) {
 // consume takes messages and acknowledges each.
 func (l *load) consume(t *testing.T, srv *testserver.Server) {
 	t.Helper()
-	c := connect(t, srv)
-	ask(t, c, subscribe("s", l.queue, "ack", "client-individual"))
+	c := rig.Connect(t, srv.TCPAddr)
+	c.AskFrame(rig.Subscribe("s", l.queue, "ack", "client-individual"))
 	l.mu.Lock()
-	l.conns = append(l.conns, c)
+	l.conns = append(l.conns, c.Conn)
 	l.mu.Unlock()
 	l.wg.Go(func() {
 		for {
-			f, err := c.Read(2 * patience)
+			f, err := c.Read(2 * rig.Patience)
 			l.mu.Lock()
 			finished := l.finished
 			l.mu.Unlock()
@@ -150,7 +151,7 @@ func (l *load) delivered(f stompclient.Frame) {
 func (l *load) more(t *testing.T, n int64) {
 	t.Helper()
 	want := l.receipts.Load() + n
-	until(t, func() error {
+	rig.Until(t, func() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if err := errors.Join(l.errs...); err != nil {
@@ -167,7 +168,7 @@ func (l *load) more(t *testing.T, n int64) {
 func (l *load) finish(t *testing.T, js jetstream.JetStream) {
 	t.Helper()
 	l.stop.Store(true)
-	until(t, func() error {
+	rig.Until(t, func() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if err := errors.Join(l.errs...); err != nil {
@@ -207,7 +208,7 @@ func (l *load) finish(t *testing.T, js jetstream.JetStream) {
 // once fails the test if the stream has stored more than the messages that were sent, delivered or not. l.mu is held.
 func (l *load) once(t *testing.T, js jetstream.JetStream) {
 	t.Helper()
-	s, err := js.Stream(t.Context(), queueStream(strings.TrimPrefix(l.queue, "/queue/")))
+	s, err := js.Stream(t.Context(), rig.QueueStream(strings.TrimPrefix(l.queue, "/queue/")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -17,7 +18,7 @@ func TestNative(t *testing.T) {
 	n := single(t, "")
 	srv := testserver.Start(t, "--nats-url", n.url(), "--rpc-stomp-responders")
 	nc, js := native(t, n.url())
-	for name, test := range map[string]func(*testing.T, *stompclient.Conn, *nats.Conn, jetstream.JetStream){
+	for name, test := range map[string]func(*testing.T, *rig.Client, *nats.Conn, jetstream.JetStream){
 		"topic to native": topicToNative, "topic from native": topicFromNative,
 		"queue to native": queueToNative, "queue from native": queueFromNative,
 		"store to native": storeToNative, "store from native": storeFromNative,
@@ -25,7 +26,7 @@ func TestNative(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, connect(t, srv), nc, js)
+			test(t, rig.Connect(t, srv.TCPAddr), nc, js)
 		})
 	}
 }
@@ -50,7 +51,7 @@ func message(subject, kind, body string) *nats.Msg {
 	return &nats.Msg{Subject: subject, Header: nats.Header{"kind": {kind}}, Data: []byte(body)}
 }
 
-func topicToNative(t *testing.T, c *stompclient.Conn, nc *nats.Conn, _ jetstream.JetStream) {
+func topicToNative(t *testing.T, c *rig.Client, nc *nats.Conn, _ jetstream.JetStream) {
 	sub, err := nc.SubscribeSync("out.>")
 	if err == nil {
 		err = nc.Flush()
@@ -58,8 +59,8 @@ func topicToNative(t *testing.T, c *stompclient.Conn, nc *nats.Conn, _ jetstream
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask(t, c, send("/topic/out/x", "hello", "kind", "k"))
-	m, err := sub.NextMsg(patience)
+	c.AskFrame(rig.Send("/topic/out/x", "hello", "kind", "k"))
+	m, err := sub.NextMsg(rig.Patience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,25 +70,25 @@ func topicToNative(t *testing.T, c *stompclient.Conn, nc *nats.Conn, _ jetstream
 	}
 }
 
-func topicFromNative(t *testing.T, c *stompclient.Conn, nc *nats.Conn, _ jetstream.JetStream) {
-	ask(t, c, subscribe("s", "/topic/in/*"))
+func topicFromNative(t *testing.T, c *rig.Client, nc *nats.Conn, _ jetstream.JetStream) {
+	c.AskFrame(rig.Subscribe("s", "/topic/in/*"))
 	if err := nc.PublishMsg(message("in.x", "k", "hello")); err != nil {
 		t.Fatal(err)
 	}
-	f := read(t, c)
+	f := c.Any()
 	wantFrame(t, f, "k", "hello")
 	if got, want := f.Get("destination"), "/topic/in/x"; got != want {
 		t.Errorf("destination: got %s, want %s", got, want)
 	}
 }
 
-func queueToNative(t *testing.T, c *stompclient.Conn, _ *nats.Conn, js jetstream.JetStream) {
-	ask(t, c, send("/queue/out", "hello", "kind", "k"))
-	consumer, err := js.Consumer(t.Context(), queueStream("out"), "stomp")
+func queueToNative(t *testing.T, c *rig.Client, _ *nats.Conn, js jetstream.JetStream) {
+	c.AskFrame(rig.Send("/queue/out", "hello", "kind", "k"))
+	consumer, err := js.Consumer(t.Context(), rig.QueueStream("out"), "stomp")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := consumer.Next(jetstream.FetchMaxWait(patience))
+	m, err := consumer.Next(jetstream.FetchMaxWait(rig.Patience))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,43 +101,41 @@ func queueToNative(t *testing.T, c *stompclient.Conn, _ *nats.Conn, js jetstream
 	}
 }
 
-func queueFromNative(t *testing.T, c *stompclient.Conn, _ *nats.Conn, js jetstream.JetStream) {
-	ask(t, c, subscribe("s", "/queue/in", "ack", "client"))
+func queueFromNative(t *testing.T, c *rig.Client, _ *nats.Conn, js jetstream.JetStream) {
+	c.AskFrame(rig.Subscribe("s", "/queue/in", "ack", "client"))
 	if _, err := js.PublishMsg(t.Context(), message("stomp.queue.in", "k", "hello")); err != nil {
 		t.Fatal(err)
 	}
-	f := read(t, c)
+	f := c.Any()
 	wantFrame(t, f, "k", "hello")
-	ask(t, c, stompclient.New("ACK", "id", f.Get("ack")))
+	c.AskFrame(stompclient.New("ACK", "id", f.Get("ack")))
 	if err := messages(t, js, "in", 0); err != nil {
 		t.Error(err)
 	}
 }
 
-func storeToNative(t *testing.T, c *stompclient.Conn, _ *nats.Conn, js jetstream.JetStream) {
-	ask(t, c, send("/topic-store/out/x", "hello", "kind", "k"))
+func storeToNative(t *testing.T, c *rig.Client, _ *nats.Conn, js jetstream.JetStream) {
+	c.AskFrame(rig.Send("/topic-store/out/x", "hello", "kind", "k"))
 	consumer, err := js.OrderedConsumer(t.Context(), "STORE", jetstream.OrderedConsumerConfig{FilterSubjects: []string{"stomp.store.out.x"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := consumer.Next(jetstream.FetchMaxWait(patience))
+	m, err := consumer.Next(jetstream.FetchMaxWait(rig.Patience))
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantMsg(t, m.Headers(), m.Data(), "k", "hello")
 }
 
-func storeFromNative(t *testing.T, c *stompclient.Conn, _ *nats.Conn, js jetstream.JetStream) {
+func storeFromNative(t *testing.T, c *rig.Client, _ *nats.Conn, js jetstream.JetStream) {
 	// The stream is made at the first use of a stored topic.
-	ask(t, c, subscribe("new", "/topic-store/in/x"))
+	c.AskFrame(rig.Subscribe("new", "/topic-store/in/x"))
 	if _, err := js.PublishMsg(t.Context(), message("stomp.store.in.x", "k", "hello")); err != nil {
 		t.Fatal(err)
 	}
-	wantFrame(t, read(t, c), "k", "hello")
-	if err := c.Send(subscribe("d", "/topic-store/in/x", "durable-subscription-name", "d", "x-start", "first", "ack", "client")); err != nil {
-		t.Fatal(err)
-	}
-	f := read(t, c)
+	wantFrame(t, c.Any(), "k", "hello")
+	c.DoFrame(rig.Subscribe("d", "/topic-store/in/x", "durable-subscription-name", "d", "x-start", "first", "ack", "client"))
+	f := c.Any()
 	wantFrame(t, f, "k", "hello")
 	if f.Get("subscription") != "d" {
 		t.Errorf("got %s, want it for the durable subscription", f)
@@ -157,20 +156,18 @@ func respond(t *testing.T, nc *nats.Conn, subject string) {
 	}
 }
 
-func requestToNative(t *testing.T, c *stompclient.Conn, nc *nats.Conn, _ jetstream.JetStream) {
+func requestToNative(t *testing.T, c *rig.Client, nc *nats.Conn, _ jetstream.JetStream) {
 	respond(t, nc, "stomp.query.echo")
-	ask(t, c, subscribe("r", "/reply/r"))
-	if err := c.Send(send("/query/echo", "hello", "kind", "k", "reply-to", "/reply/r", "correlation-id", "1")); err != nil {
-		t.Fatal(err)
-	}
-	f := read(t, c)
+	c.AskFrame(rig.Subscribe("r", "/reply/r"))
+	c.DoFrame(rig.Send("/query/echo", "hello", "kind", "k", "reply-to", "/reply/r", "correlation-id", "1"))
+	f := c.Any()
 	wantFrame(t, f, "k", "hello answered")
 	if f.Get("correlation-id") != "1" || f.Get("x-error") != "" {
 		t.Errorf("got %s, want correlation-id:1 and no x-error", f)
 	}
 }
 
-func requestToMicro(t *testing.T, c *stompclient.Conn, nc *nats.Conn, _ jetstream.JetStream) {
+func requestToMicro(t *testing.T, c *rig.Client, nc *nats.Conn, _ jetstream.JetStream) {
 	service, err := micro.AddService(nc, micro.Config{Name: "odd", Version: "1.0.0", Endpoint: &micro.EndpointConfig{
 		Subject: "stomp.command.odd",
 		Handler: micro.HandlerFunc(func(r micro.Request) {
@@ -188,15 +185,13 @@ func requestToMicro(t *testing.T, c *stompclient.Conn, nc *nats.Conn, _ jetstrea
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask(t, c, subscribe("r", "/reply/r"))
+	c.AskFrame(rig.Subscribe("r", "/reply/r"))
 	for body, want := range map[string]map[string]string{
 		"go":   {"x-executed": "true", "x-error": "", "body": "done"},
 		"fail": {"x-executed": "false", "x-error": "service", "x-error-code": "422", "x-error-text": "not today", "body": "detail"},
 	} {
-		if err := c.Send(send("/command/odd", body, "reply-to", "/reply/r")); err != nil {
-			t.Fatal(err)
-		}
-		f := read(t, c)
+		c.DoFrame(rig.Send("/command/odd", body, "reply-to", "/reply/r"))
+		f := c.Any()
 		for name, value := range want {
 			got := f.Get(name)
 			if name == "body" {
@@ -209,20 +204,20 @@ func requestToMicro(t *testing.T, c *stompclient.Conn, nc *nats.Conn, _ jetstrea
 	}
 }
 
-func requestFromNative(t *testing.T, c *stompclient.Conn, nc *nats.Conn, _ jetstream.JetStream) {
-	ask(t, c, subscribe("s", "/query/stomp"))
+func requestFromNative(t *testing.T, c *rig.Client, nc *nats.Conn, _ jetstream.JetStream) {
+	c.AskFrame(rig.Subscribe("s", "/query/stomp"))
 	type answer struct {
 		m   *nats.Msg
 		err error
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		m, err := nc.RequestMsg(message("stomp.query.stomp", "k", "hello"), patience)
+		m, err := nc.RequestMsg(message("stomp.query.stomp", "k", "hello"), rig.Patience)
 		answers <- answer{m, err}
 	}()
-	f := read(t, c)
+	f := c.Any()
 	wantFrame(t, f, "k", "hello")
-	ask(t, c, send(f.Get("reply-to"), "hello answered", "kind", "k2"))
+	c.AskFrame(rig.Send(f.Get("reply-to"), "hello answered", "kind", "k2"))
 	a := <-answers
 	if a.err != nil {
 		t.Fatal(a.err)

@@ -8,36 +8,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natstomp/natstomp/test/rig"
+	"github.com/natstomp/natstomp/test/testserver"
 )
-
-// built is the nats-server program of this test process.
-var built struct {
-	once sync.Once
-	dir  string
-	path string
-	err  error
-}
-
-func natsProgram() (string, error) {
-	built.once.Do(func() {
-		if built.dir, built.err = os.MkdirTemp("", "natstomp-cluster-"); built.err != nil {
-			return
-		}
-		built.path = filepath.Join(built.dir, "nats-server")
-		out, err := exec.Command("go", "build", "-o", built.path, "github.com/nats-io/nats-server/v2").CombinedOutput()
-		if err != nil {
-			built.err = fmt.Errorf("building nats-server: %w\n%s", err, out)
-		}
-	})
-	return built.path, built.err
-}
 
 // natsServer is a nats-server process that can be ended and started again on the same store and port.
 type natsServer struct {
@@ -73,7 +53,7 @@ func (s *natsServer) url() string { return fmt.Sprintf("nats://127.0.0.1:%d", s.
 
 // run starts the process and does not wait for it.
 func (s *natsServer) run() error {
-	program, err := natsProgram()
+	program, err := testserver.Build("github.com/nats-io/nats-server/v2")
 	if err != nil {
 		return err
 	}
@@ -96,7 +76,7 @@ func (s *natsServer) start(t *testing.T) {
 	if err := s.run(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, func() error {
+	rig.Until(t, func() error {
 		nc, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", s.port))
 		if err == nil {
 			_ = nc.Close()
@@ -158,7 +138,7 @@ func natsCluster(t *testing.T) []*natsServer {
 		}
 	}
 	_, js := native(t, urls(servers))
-	until(t, func() error {
+	rig.Until(t, func() error {
 		cfg := jetstream.StreamConfig{Name: "formed", Subjects: []string{"formed"}, Replicas: 3, Storage: jetstream.MemoryStorage}
 		if _, err := js.CreateStream(t.Context(), cfg); err != nil {
 			return err
@@ -176,27 +156,18 @@ func urls(servers []*natsServer) string {
 	return strings.Join(list, ",")
 }
 
-// native is a NATS client of its own, beside natstomp.
+// native is a NATS client of its own, beside natstomp, that outlives outages.
 func native(t *testing.T, url string) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
-	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond),
+	return rig.Native(t, url, nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond), nats.Timeout(nats.DefaultTimeout),
 		nats.RetryOnFailedConnect(true), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return nc, js
 }
 
 // leader is the server of the cluster that leads a stream.
 func leader(t *testing.T, js jetstream.JetStream, servers []*natsServer, stream string) *natsServer {
 	t.Helper()
 	var found *natsServer
-	until(t, func() error {
+	rig.Until(t, func() error {
 		s, err := js.Stream(t.Context(), stream)
 		if err != nil {
 			return err

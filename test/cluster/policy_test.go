@@ -2,8 +2,6 @@ package cluster_test
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -74,49 +73,26 @@ func (p *policyNodes) push(policy string) (string, error) {
 // inForce waits until both nodes have so many rules in force.
 func (p *policyNodes) inForce(rules int) {
 	p.t.Helper()
-	want := fmt.Sprintf("natstomp_policy_rules %d", rules)
 	for _, node := range p.nodes {
-		until(p.t, func() error {
-			if text := metrics(p.t, node); !strings.Contains(text, want+"\n") {
-				return fmt.Errorf("the metrics do not say %s", want)
+		rig.Until(p.t, func() error {
+			if got, want := rig.Metric(p.t, node.AdminAddr, "natstomp_policy_rules"), fmt.Sprint(rules); got != want {
+				return fmt.Errorf("%s rules are in force, want %s", got, want)
 			}
 			return nil
 		})
 	}
 }
 
-func metrics(t *testing.T, node *testserver.Server) string {
-	t.Helper()
-	resp, err := http.Get("http://" + node.AdminAddr + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 // ready waits until a node's readiness says what begins so.
 func ready(t *testing.T, node *testserver.Server, want string) {
 	t.Helper()
-	until(t, func() error {
+	rig.Until(t, func() error {
 		got, err := node.Readiness()
 		if err == nil && !strings.Contains(got, want) {
 			err = fmt.Errorf("readiness is %q, want %q", got, want)
 		}
 		return err
 	})
-}
-
-// denied reads the ERROR of a session that has lost its right.
-func denied(t *testing.T, c *stompclient.Conn) {
-	t.Helper()
-	if f := read(t, c); f.Command != "ERROR" || !strings.HasPrefix(f.Get("message"), "access denied: ") {
-		t.Fatalf("got %s, want the ERROR of a denial", f)
-	}
 }
 
 // TestPolicyPush starts two nodes with an empty bucket, pushes policies that reach both, and broken ones that the command
@@ -126,7 +102,7 @@ func TestPolicyPush(t *testing.T) {
 	p := newPolicyNodes(t, documentedUsers(t))
 	for _, node := range p.nodes {
 		ready(t, node, "there is no policy yet")
-		_, err := open(node)
+		_, err := rig.Open(node.TCPAddr)
 		if err == nil || !strings.Contains(err.Error(), "there is no policy yet, try again later") {
 			t.Errorf("CONNECT without a policy: got %v, want an ERROR", err)
 		}
@@ -140,11 +116,11 @@ func TestPolicyPush(t *testing.T) {
 		t.Fatalf("got %q, %v", out, err)
 	}
 	p.inForce(2)
-	sessions := make([]*stompclient.Conn, len(p.nodes))
+	sessions := make([]*rig.Client, len(p.nodes))
 	for i, node := range p.nodes {
 		ready(t, node, "ok")
-		sessions[i] = connect(t, node)
-		ask(t, sessions[i], subscribe("s", "/topic/app/x"))
+		sessions[i] = rig.Connect(t, node.TCPAddr)
+		sessions[i].AskFrame(rig.Subscribe("s", "/topic/app/x"))
 	}
 
 	// By other means a broken policy gets into the bucket; the nodes refuse it, say so and keep what they have.
@@ -158,8 +134,8 @@ func TestPolicyPush(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, node := range p.nodes {
-			until(t, func() error {
-				text := metrics(t, node)
+			rig.Until(t, func() error {
+				text := rig.Fetch(t, "http://"+node.AdminAddr+"/metrics")
 				if want := fmt.Sprintf("natstomp_policy_reloads_total{result=\"refused\"} %d\n", i+1); !strings.Contains(text, want) ||
 					!strings.Contains(text, "natstomp_settings_refused 1\n") {
 					return fmt.Errorf("the metrics do not say %s", want)
@@ -183,7 +159,7 @@ func TestPolicyPush(t *testing.T) {
 	}
 	pushed := time.Now()
 	for _, c := range sessions {
-		denied(t, c)
+		c.Refused("access denied: ")
 	}
 	if took := time.Since(pushed); took > pushedWithin {
 		t.Errorf("a push took %v to reach both nodes, and the command itself %v", took, pushed.Sub(begun))
@@ -195,12 +171,12 @@ func TestPolicyPush(t *testing.T) {
 }
 
 // stillThere says that sessions have what they subscribed to, and nothing else.
-func (p *policyNodes) stillThere(sessions []*stompclient.Conn) {
+func (p *policyNodes) stillThere(sessions []*rig.Client) {
 	p.t.Helper()
 	for i, node := range p.nodes {
-		ask(p.t, connect(p.t, node), send("/topic/app/x", fmt.Sprint(i)))
+		rig.Connect(p.t, node.TCPAddr).AskFrame(rig.Send("/topic/app/x", fmt.Sprint(i)))
 		for _, c := range sessions {
-			if f := read(p.t, c); f.Command != "MESSAGE" || string(f.Body) != fmt.Sprint(i) {
+			if f := c.Any(); f.Command != "MESSAGE" || string(f.Body) != fmt.Sprint(i) {
 				p.t.Fatalf("got %s, want message %d", f, i)
 			}
 		}
@@ -210,10 +186,10 @@ func (p *policyNodes) stillThere(sessions []*stompclient.Conn) {
 // away stops NATS: the policy in force stays. What is pushed when it is back reaches both nodes.
 func (p *policyNodes) away(js jetstream.JetStream) {
 	t := p.t
-	root := make([]*stompclient.Conn, len(p.nodes))
+	root := make([]*rig.Client, len(p.nodes))
 	for i, node := range p.nodes {
-		root[i] = connect(t, node, "login", "root")
-		ask(t, root[i], subscribe("s", "/topic/app/x"))
+		root[i] = rig.Connect(t, node.TCPAddr, "login", "root")
+		root[i].AskFrame(rig.Subscribe("s", "/topic/app/x"))
 	}
 	p.n.stop()
 	if out, err := p.push("p, nobody, events, x, *, allow\n"); err == nil {
@@ -224,16 +200,16 @@ func (p *policyNodes) away(js jetstream.JetStream) {
 		ready(t, node, "ok")
 	}
 	for _, c := range root {
-		ask(t, c, stompclient.New("BEGIN", "transaction", "t")) // It was kept, with its subscription.
+		c.AskFrame(stompclient.New("BEGIN", "transaction", "t")) // It was kept, with its subscription.
 	}
 	if out, err := p.push("p, nobody, events, x, *, allow\np, nobody, events, y, *, allow\np, nobody, events, z, *, allow\n"); err != nil {
 		t.Fatalf("got %q, %v", out, err)
 	}
 	p.inForce(3)
 	for _, c := range root {
-		denied(t, c)
+		c.Refused("access denied: ")
 	}
-	until(t, func() error {
+	rig.Until(t, func() error {
 		kv, err := js.KeyValue(t.Context(), "natstomp_policy")
 		if err != nil {
 			return err

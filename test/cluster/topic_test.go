@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -26,12 +27,12 @@ type topicLoad struct {
 func newTopicLoad(t *testing.T, from, to *testserver.Server) *topicLoad {
 	t.Helper()
 	l := &topicLoad{seen: map[int]bool{}}
-	sub, pub := connect(t, to), connect(t, from)
-	ask(t, sub, subscribe("s", "/topic/load"))
-	l.wg.Go(func() { l.note(l.publish(pub)) })
+	sub, pub := rig.Connect(t, to.TCPAddr), rig.Connect(t, from.TCPAddr)
+	sub.AskFrame(rig.Subscribe("s", "/topic/load"))
+	l.wg.Go(func() { l.note(l.publish(pub.Conn)) })
 	l.wg.Go(func() {
 		for {
-			f, err := sub.Read(2 * patience)
+			f, err := sub.Read(2 * rig.Patience)
 			if err != nil || f.Command != "MESSAGE" {
 				l.note(fmt.Errorf("topic subscriber: got %s (%w)", f, err))
 				return
@@ -67,10 +68,10 @@ func (l *topicLoad) publish(c *stompclient.Conn) error {
 		if l.stop.Load() {
 			body = "end"
 		}
-		if err := c.Send(send("/topic/load", body, "receipt", body)); err != nil {
+		if err := c.Send(rig.Send("/topic/load", body, "receipt", body)); err != nil {
 			return err
 		}
-		f, err := c.Read(patience)
+		f, err := c.Read(rig.Patience)
 		if err != nil || f.Command != "RECEIPT" || f.Get("receipt-id") != body {
 			return fmt.Errorf("topic publisher: got %s (%w), want the receipt of %s", f, err, body)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/testserver"
 )
 
@@ -16,17 +17,15 @@ func TestOtherNodeKnowsWhatNobodySaw(t *testing.T) {
 	const count, least, octets = 40, 30, 200_000 // More than the sockets take.
 	n := single(t, "")
 	a, b := testserver.Start(t, "--nats-url", n.url()), testserver.Start(t, "--nats-url", n.url())
-	pub := connect(t, b)
+	pub := rig.Connect(t, b.TCPAddr)
 	for i := range count {
-		ask(t, pub, send("/queue/unseen", strconv.Itoa(i)+" "+strings.Repeat("x", octets)))
+		pub.AskFrame(rig.Send("/queue/unseen", strconv.Itoa(i)+" "+strings.Repeat("x", octets)))
 	}
-	gone := connect(t, a)
-	if err := gone.Send(subscribe("s", "/queue/unseen", "ack", "client", "prefetch-count", strconv.Itoa(count))); err != nil {
-		t.Fatal(err)
-	}
+	gone := rig.Connect(t, a.TCPAddr)
+	gone.DoFrame(rig.Subscribe("s", "/queue/unseen", "ack", "client", "prefetch-count", strconv.Itoa(count)))
 	_, js := native(t, n.url())
-	until(t, func() error {
-		c, err := js.Consumer(t.Context(), queueStream("unseen"), "stomp")
+	rig.Until(t, func() error {
+		c, err := js.Consumer(t.Context(), rig.QueueStream("unseen"), "stomp")
 		if err == nil && c.CachedInfo().NumAckPending < least {
 			err = fmt.Errorf("%d messages are delivered, want at least %d", c.CachedInfo().NumAckPending, least)
 		}
@@ -35,13 +34,11 @@ func TestOtherNodeKnowsWhatNobodySaw(t *testing.T) {
 	if err := gone.Reset(); err != nil {
 		t.Fatal(err)
 	}
-	c := connect(t, b)
-	if err := c.Send(subscribe("s", "/queue/unseen", "ack", "auto")); err != nil {
-		t.Fatal(err)
-	}
+	c := rig.Connect(t, b.TCPAddr)
+	c.DoFrame(rig.Subscribe("s", "/queue/unseen", "ack", "auto"))
 	flagged := 0
 	for range count {
-		f := read(t, c)
+		f := c.Any()
 		again := f.Get("redelivered") == "true"
 		if again {
 			flagged++

@@ -2,7 +2,6 @@ package conformance_test
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -10,9 +9,8 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/natstomp/natstomp/test/conformance"
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/testserver"
 )
 
@@ -24,13 +22,7 @@ func TestMain(m *testing.M) {
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		_ = flag.Set("test.parallel", "24")
 	}
-	code := m.Run()
-	testserver.Clean()
-	if err := goleak.Find(); code == 0 && err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	rig.Main(m, nil)
 }
 
 func load(t *testing.T) []*conformance.Script {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 )
 
@@ -141,7 +142,7 @@ func (r *runner) expand(s string) string {
 				return strings.Repeat(m[2], n)
 			}
 			if m[3] != "" {
-				return streamName(m[4])
+				return rig.QueueStream(m[4])
 			}
 			if value, ok := r.vars[m[4]]; ok {
 				return value

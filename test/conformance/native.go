@@ -2,11 +2,8 @@ package conformance
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"regexp"
 	"sort"
 	"strconv"
 	"strings"
@@ -15,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 )
 
@@ -176,7 +174,7 @@ func (r *runner) matchNATS(st step, h nats.Header, body []byte) error {
 
 // pull takes one message of a queue through the durable that natstomp shares, and acks it.
 func (r *runner) pull(ctx context.Context, js jetstream.JetStream, channel string, st step) error {
-	return r.nextOf(ctx, js, streamName(channel), "stomp", st)
+	return r.nextOf(ctx, js, rig.QueueStream(channel), "stomp", st)
 }
 
 // poll asks again and again until the answer is nil, or else for the usual time.
@@ -194,7 +192,7 @@ func poll(ask func() error) error {
 
 // gone is an error while there is a stream of a queue.
 func gone(ctx context.Context, js jetstream.JetStream, channel string) error {
-	_, err := js.Stream(ctx, streamName(channel))
+	_, err := js.Stream(ctx, rig.QueueStream(channel))
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return nil
@@ -210,7 +208,7 @@ func waiting(ctx context.Context, js jetstream.JetStream, channel, number string
 	if err != nil {
 		return err
 	}
-	c, err := js.Consumer(ctx, streamName(channel), "stomp")
+	c, err := js.Consumer(ctx, rig.QueueStream(channel), "stomp")
 	if err != nil {
 		return err
 	}
@@ -226,7 +224,7 @@ func count(ctx context.Context, js jetstream.JetStream, channel, number string) 
 	if err != nil {
 		return err
 	}
-	stream, err := js.Stream(ctx, streamName(channel))
+	stream, err := js.Stream(ctx, rig.QueueStream(channel))
 	if errors.Is(err, jetstream.ErrStreamNotFound) && want == 0 {
 		return nil
 	}
@@ -256,13 +254,4 @@ func firstOf(ctx context.Context, stream jetstream.Stream, info *jetstream.Strea
 			c.Delivered.Stream, c.Delivered.Consumer, c.AckFloor.Stream, c.NumAckPending, c.NumRedelivered, c.NumPending)
 	}
 	return text
-}
-
-var notName = regexp.MustCompile(`[^A-Za-z0-9_-]`)
-
-// streamName returns the name of a queue's stream (DESIGN section 2).
-func streamName(channel string) string {
-	name := notName.ReplaceAllString(strings.ReplaceAll(channel, ".", "_"), "-")
-	sum := sha256.Sum256([]byte(channel))
-	return "Q_" + name[:min(60, len(name))] + "_" + hex.EncodeToString(sum[:4])
 }

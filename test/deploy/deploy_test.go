@@ -18,14 +18,11 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/testserver"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	testserver.Clean()
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { rig.Main(m, nil) }
 
 const root = "../.."
 

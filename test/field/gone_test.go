@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natstomp/natstomp/connector"
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -49,7 +50,7 @@ func TestReportHeartbeatsEndWithTheirConnection(t *testing.T) {
 		},
 		func(c *stompclient.Conn) error {
 			_, err := c.Connect("1.1", "heart-beat", "0,100")
-			return errors.Join(err, c.Send(stompclient.New("SUBSCRIBE", "id", "1", "destination", "/queue/gone")), c.ReadBeat(patience))
+			return errors.Join(err, c.Send(stompclient.New("SUBSCRIBE", "id", "1", "destination", "/queue/gone")), c.ReadBeat(rig.Patience))
 		},
 	}
 	round := func(count int) {
@@ -64,19 +65,19 @@ func TestReportHeartbeatsEndWithTheirConnection(t *testing.T) {
 		wg.Wait()
 	}
 	round(40)
-	until(t, func() error { return connections(server, 0) })
+	rig.Until(t, func() error { return connections(server, 0) })
 	before := runtime.NumGoroutine()
 	for range 5 {
 		round(40)
 	}
-	until(t, func() error {
+	rig.Until(t, func() error {
 		// What the test itself left, such as timers of sockets, is in both figures.
 		if got := runtime.NumGoroutine(); got > before {
 			return fmt.Errorf("%d goroutines, want %d as before; %w", got, before, connections(server, 0))
 		}
 		return nil
 	})
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), rig.Patience)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
 		t.Error(err)
@@ -113,15 +114,15 @@ func comeAndGo(addresses map[string]string, i int, do func(*stompclient.Conn) er
 // also where there is nobody to take them; a native consumer gets them next.
 func TestReportPendingFallsToZero(t *testing.T) {
 	srv := testserver.Start(t)
-	_, js := native(t, srv)
-	c := connect(t, srv, "1.2")
-	ask(t, c, "SUBSCRIBE", "id", "s", "destination", "/queue/pending", "ack", "client")
+	_, js := rig.Native(t, srv.NATSURL)
+	c := rig.Connect(t, srv.TCPAddr)
+	c.Ask("SUBSCRIBE", "id", "s", "destination", "/queue/pending", "ack", "client")
 	const held = 10
 	for n := range held {
-		send(t, c, stompclient.New("SEND", "destination", "/queue/pending").WithBody([]byte(strconv.Itoa(n))))
+		c.DoFrame(stompclient.New("SEND", "destination", "/queue/pending").WithBody([]byte(strconv.Itoa(n))))
 	}
 	for range held {
-		next(t, c, "MESSAGE")
+		c.Next("MESSAGE")
 	}
 	durable, err := theStream(t, js, "Q_pending_").Consumer(t.Context(), "stomp")
 	if err != nil {
@@ -135,7 +136,7 @@ func TestReportPendingFallsToZero(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range held {
-		m, err := durable.Next(jetstream.FetchMaxWait(patience))
+		m, err := durable.Next(jetstream.FetchMaxWait(rig.Patience))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,8 +159,8 @@ func TestReportPendingFallsToZero(t *testing.T) {
 // many at a time, leave nothing behind, and a topic of others goes on meanwhile.
 func TestReportClientThatComesBack(t *testing.T) {
 	srv := testserver.Start(t)
-	other := connect(t, srv, "1.2")
-	ask(t, other, "SUBSCRIBE", "id", "1", "destination", "/topic/other")
+	other := rig.Connect(t, srv.TCPAddr)
+	other.Ask("SUBSCRIBE", "id", "1", "destination", "/topic/other")
 	var loops sync.WaitGroup
 	for range 8 {
 		loops.Go(func() {
@@ -172,11 +173,11 @@ func TestReportClientThatComesBack(t *testing.T) {
 		})
 	}
 	for range 200 {
-		send(t, other, stompclient.New("SEND", "destination", "/topic/other"))
-		next(t, other, "MESSAGE")
+		other.DoFrame(stompclient.New("SEND", "destination", "/topic/other"))
+		other.Next("MESSAGE")
 	}
 	loops.Wait()
-	ask(t, other, "SEND", "destination", "/topic/other/end")
+	other.Ask("SEND", "destination", "/topic/other/end")
 	if got, want := strings.Count(srv.Log(), "client.error"), 400; got > want {
 		t.Errorf("%d lines of errors in the log, want at most one for each of %d ERRORs", got, want)
 	}
@@ -196,12 +197,12 @@ func refusedOnce(srv *testserver.Server) error {
 	if err := c.Send(stompclient.New("SUBSCRIBE", "id", "sub-0", "destination", "/exchange/secret")); err != nil {
 		return err
 	}
-	f, err := c.Read(patience)
+	f, err := c.Read(rig.Patience)
 	if err == nil && f.Command != "ERROR" {
 		err = fmt.Errorf("got %s, want an ERROR", f)
 	}
 	if err != nil {
 		return err
 	}
-	return c.ExpectClose(patience)
+	return c.ExpectClose(rig.Patience)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -26,7 +27,7 @@ var versions = []string{"1.0", "1.1", "1.2"}
 type way struct {
 	name string
 	// subscribe makes a receiver of that version.
-	subscribe func(r *headerRig, version string) *stompclient.Conn
+	subscribe func(r *headerRig, version string) *rig.Client
 	// destination is where to send to for a receiver of that version; equal ones get one message for all.
 	destination func(version string) string
 	extra       []string // headers of the SEND that ask for the way
@@ -43,10 +44,10 @@ func each(destination string) func(string) string {
 }
 
 // to subscribes to the way's destination.
-func to(destination func(string) string, nameValue ...string) func(*headerRig, string) *stompclient.Conn {
-	return func(r *headerRig, version string) *stompclient.Conn {
-		c := connect(r.t, r.srv, version, "client-id", version)
-		ask(r.t, c, "SUBSCRIBE", append([]string{"id", "s", "destination", destination(version)}, nameValue...)...)
+func to(destination func(string) string, nameValue ...string) func(*headerRig, string) *rig.Client {
+	return func(r *headerRig, version string) *rig.Client {
+		c := rig.ConnectVersion(r.t, r.srv.TCPAddr, version, "client-id", version)
+		c.Ask("SUBSCRIBE", append([]string{"id", "s", "destination", destination(version)}, nameValue...)...)
 		return c
 	}
 }
@@ -68,7 +69,7 @@ var ways = []way{
 	{name: "topic, transaction", destination: one("/topic/props/t"), subscribe: to(one("/topic/props/t")), transacted: true},
 	{
 		name: "browser", destination: each("/queue/props/f"), extra: []string{"x-delay", "0"},
-		subscribe: func(r *headerRig, version string) *stompclient.Conn { return connect(r.t, r.srv, version) },
+		subscribe: func(r *headerRig, version string) *rig.Client { return rig.ConnectVersion(r.t, r.srv.TCPAddr, version) },
 	},
 	{
 		name: "query", destination: each("/query/props/a"), subscribe: to(each("/query/props/a")),
@@ -83,18 +84,18 @@ var ways = []way{
 }
 
 // answerer makes a requester of that version, which gets what the rig's sender answers.
-func answerer(reply, asks string) func(*headerRig, string) *stompclient.Conn {
-	return func(r *headerRig, version string) *stompclient.Conn {
-		c := connect(r.t, r.srv, version)
-		ask(r.t, c, "SUBSCRIBE", "id", "s", "destination", reply)
+func answerer(reply, asks string) func(*headerRig, string) *rig.Client {
+	return func(r *headerRig, version string) *rig.Client {
+		c := rig.ConnectVersion(r.t, r.srv.TCPAddr, version)
+		c.Ask("SUBSCRIBE", "id", "s", "destination", reply)
 		at := each(asks)(version)
-		ask(r.t, r.sender, "SUBSCRIBE", "id", at, "destination", at)
+		r.sender.Ask("SUBSCRIBE", "id", at, "destination", at)
 		r.replies[at] = nil
 		for n := range r.rounds {
-			send(r.t, c, stompclient.New("SEND", "destination", at, "reply-to", reply, "timeout", "30000").WithBody([]byte(strconv.Itoa(n))))
+			c.DoFrame(stompclient.New("SEND", "destination", at, "reply-to", reply, "timeout", "30000").WithBody([]byte(strconv.Itoa(n))))
 		}
 		for range r.rounds {
-			r.replies[at] = append(r.replies[at], next(r.t, r.sender, "MESSAGE").Get("reply-to"))
+			r.replies[at] = append(r.replies[at], r.sender.Next("MESSAGE").Get("reply-to"))
 		}
 		return c
 	}
@@ -106,7 +107,7 @@ type headerRig struct {
 	srv     *testserver.Server
 	r       *rand.Rand
 	rounds  int
-	sender  *stompclient.Conn
+	sender  *rig.Client
 	replies map[string][]string // by destination: where the answers go, in the order of the requests
 }
 
@@ -123,24 +124,24 @@ func TestEveryHeaderSurvivesEveryWay(t *testing.T) {
 	t.Logf("-seed %d", seed)
 	for i, w := range ways {
 		t.Run(w.name, func(t *testing.T) {
-			rig := &headerRig{
+			g := &headerRig{
 				t: t, srv: srv, r: rand.New(rand.NewPCG(seed, uint64(i))), rounds: *headerRounds,
-				sender: connect(t, srv, "1.2"), replies: map[string][]string{},
+				sender: rig.Connect(t, srv.TCPAddr), replies: map[string][]string{},
 			}
-			rig.check(w)
+			g.check(w)
 		})
 	}
 }
 
 func (g *headerRig) check(w way) {
-	receivers, destinations := map[string]*stompclient.Conn{}, map[string][]string{}
+	receivers, destinations := map[string]*rig.Client{}, map[string][]string{}
 	for _, version := range versions {
 		receivers[version] = w.subscribe(g, version)
 		at := w.destination(version)
 		destinations[at] = append(destinations[at], version)
 	}
 	if slices.Contains(w.extra, "/reply/none") {
-		ask(g.t, g.sender, "SUBSCRIBE", "id", "none", "destination", "/reply/none")
+		g.sender.Ask("SUBSCRIBE", "id", "none", "destination", "/reply/none")
 	}
 	sent := make([][]stompclient.Header, g.rounds)
 	for n := range sent {
@@ -151,11 +152,11 @@ func (g *headerRig) check(w way) {
 	}
 	for version, c := range receivers {
 		if w.name == "browser" {
-			send(g.t, c, stompclient.New("SUBSCRIBE", "id", "s", "destination", w.destination(version), "browser", "true"))
+			c.DoFrame(stompclient.New("SUBSCRIBE", "id", "s", "destination", w.destination(version), "browser", "true"))
 		}
 		seen := map[int]bool{}
 		for range sent {
-			f := next(g.t, c, "MESSAGE")
+			f := c.Next("MESSAGE")
 			n, err := strconv.Atoi(strings.TrimSuffix(string(f.Body), "\x00end"))
 			if err != nil || n >= len(sent) || seen[n] {
 				g.t.Fatalf("%s: got %s, want each message once", version, f)
@@ -175,7 +176,7 @@ func (g *headerRig) check(w way) {
 // send sends every message to one destination.
 func (g *headerRig) send(w way, at string, sent [][]stompclient.Header) {
 	if w.transacted {
-		ask(g.t, g.sender, "BEGIN", "transaction", "t")
+		g.sender.Ask("BEGIN", "transaction", "t")
 	}
 	for n, headers := range sent {
 		f := stompclient.New("SEND", "destination", at)
@@ -193,12 +194,12 @@ func (g *headerRig) send(w way, at string, sent [][]stompclient.Header) {
 		if w.transacted {
 			f.Headers = append(f.Headers, stompclient.Header{Name: "transaction", Value: "t"})
 		}
-		send(g.t, g.sender, f.WithBody([]byte(strconv.Itoa(n)+"\x00end")))
+		g.sender.DoFrame(f.WithBody([]byte(strconv.Itoa(n) + "\x00end")))
 	}
 	if w.transacted {
-		ask(g.t, g.sender, "COMMIT", "transaction", "t")
+		g.sender.Ask("COMMIT", "transaction", "t")
 	}
-	ask(g.t, g.sender, "SEND", "destination", "/topic/barrier")
+	g.sender.Ask("SEND", "destination", "/topic/barrier")
 }
 
 // difference names the first header in which the two differ.

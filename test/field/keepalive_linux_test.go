@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -32,7 +33,7 @@ func TestKeepAlive(t *testing.T) {
 		if _, err := c.Connect("1.2"); err != nil {
 			t.Fatal(err)
 		}
-		until(t, func() error { return keepsAlive(address) })
+		rig.Until(t, func() error { return keepsAlive(address) })
 		_ = c.Close() // Its end is not part of the test.
 	}
 }

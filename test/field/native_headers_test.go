@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -114,21 +115,21 @@ func TestNativeHeadersAreHarmless(t *testing.T) {
 }
 
 func (w nativeWay) check(t *testing.T, srv *testserver.Server, version string, r *rand.Rand) {
-	nc, js := native(t, srv)
+	nc, js := rig.Native(t, srv.NATSURL)
 	unique := "v" + strings.ReplaceAll(version, ".", "")
 	destination, subject := w.destination, w.subject
 	if !w.answer {
 		destination, subject = strings.Replace(destination, "native", "native/"+unique, 1), strings.Replace(subject, "native", "native."+unique, 1)
 	}
-	c := connect(t, srv, version)
+	c := rig.ConnectVersion(t, srv.TCPAddr, version)
 	if w.browse {
-		ask(t, c, "SEND", "destination", destination) // Makes the queue.
-		next := connect(t, srv, version)
-		ask(t, next, "SUBSCRIBE", "id", "all", "destination", destination)
+		c.Ask("SEND", "destination", destination) // Makes the queue.
+		next := rig.ConnectVersion(t, srv.TCPAddr, version)
+		next.Ask("SUBSCRIBE", "id", "all", "destination", destination)
 		takeOne(t, next)
 		_ = next.Close() // Its end is not part of the test.
 	} else {
-		ask(t, c, "SUBSCRIBE", "id", "s", "destination", destination)
+		c.Ask("SUBSCRIBE", "id", "s", "destination", destination)
 	}
 	const messages = 60
 	headers := make([]nats.Header, messages)
@@ -158,11 +159,11 @@ func (w nativeWay) check(t *testing.T, srv *testserver.Server, version string, r
 		}
 	}
 	if w.browse {
-		send(t, c, stompclient.New("SUBSCRIBE", "id", "s", "destination", destination, "browser", "true"))
+		c.DoFrame(stompclient.New("SUBSCRIBE", "id", "s", "destination", destination, "browser", "true"))
 	}
 	seen := map[string]bool{}
 	for range messages {
-		f := next(t, c, "MESSAGE") // Strict about what it reads.
+		f := c.Next("MESSAGE") // Strict about what it reads.
 		n, err := strconv.Atoi(string(f.Body))
 		if err != nil || n >= messages || seen[string(f.Body)] {
 			t.Fatalf("got %s, want each message once", f)
@@ -178,20 +179,20 @@ func (w nativeWay) check(t *testing.T, srv *testserver.Server, version string, r
 		}
 	}
 	if w.browse {
-		next(t, c, "MESSAGE") // browser:end
+		c.Next("MESSAGE") // browser:end
 	}
-	ask(t, c, "SEND", "destination", "/topic/barrier/"+unique)
+	c.Ask("SEND", "destination", "/topic/barrier/"+unique)
 }
 
 // takeOne reads the one message that is there and waits until it is settled.
-func takeOne(t *testing.T, c *stompclient.Conn) {
+func takeOne(t *testing.T, c *rig.Client) {
 	t.Helper()
-	next(t, c, "MESSAGE")
-	ask(t, c, "UNSUBSCRIBE", "id", "all")
+	c.Next("MESSAGE")
+	c.Ask("UNSUBSCRIBE", "id", "all")
 }
 
 // answers has a native responder answer the requests of c with those headers.
-func (w nativeWay) answers(t *testing.T, nc *nats.Conn, c *stompclient.Conn, subject string, headers []nats.Header) {
+func (w nativeWay) answers(t *testing.T, nc *nats.Conn, c *rig.Client, subject string, headers []nats.Header) {
 	t.Helper()
 	sub, err := nc.QueueSubscribeSync(subject, t.Name())
 	if err != nil {
@@ -201,10 +202,10 @@ func (w nativeWay) answers(t *testing.T, nc *nats.Conn, c *stompclient.Conn, sub
 		t.Fatal(err)
 	}
 	for range headers {
-		send(t, c, stompclient.New("SEND", "destination", "/command/native/b", "reply-to", "/reply/a"))
+		c.DoFrame(stompclient.New("SEND", "destination", "/command/native/b", "reply-to", "/reply/a"))
 	}
 	for n, h := range headers {
-		m, err := sub.NextMsg(patience)
+		m, err := sub.NextMsg(rig.Patience)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -34,9 +35,9 @@ var waiting = []string{"first", "second"}
 // end all octets accounted for. What it did to the queue is what it asked for.
 func TestReplayAgainstTheServer(t *testing.T) {
 	srv := testserver.Start(t)
-	nc, js := native(t, srv)
-	c := connect(t, srv, "1.2")
-	ask(t, c, "SEND", "destination", "/queue/"+replayedQueue) // Makes the queue.
+	nc, js := rig.Native(t, srv.NATSURL)
+	c := rig.Connect(t, srv.TCPAddr)
+	c.Ask("SEND", "destination", "/queue/"+replayedQueue) // Makes the queue.
 	queue := theStream(t, js, replayedStream)
 	all := streams(t)
 	if got, want := len(all), 69; got != want {
@@ -136,7 +137,7 @@ func (r *replay) run(s *stream, cut func([]piece) []piece) {
 	}
 	select {
 	case <-ended:
-	case <-time.After(patience):
+	case <-time.After(rig.Patience):
 		r.t.Fatal("the server did not close")
 	}
 }
@@ -155,7 +156,7 @@ func (r *replay) dial(kind string) *stompclient.Conn {
 
 func (r *replay) read(conn *stompclient.Conn) {
 	for {
-		f, err := conn.Read(patience)
+		f, err := conn.Read(rig.Patience)
 		r.mu.Lock()
 		switch {
 		case err != nil:
@@ -179,7 +180,7 @@ func (r *replay) read(conn *stompclient.Conn) {
 // message waits for the nth message and returns its id; false: the connection ended. On a topic somebody must send it.
 func (r *replay) message(n int, onTopic bool) (id string, ok bool) {
 	r.t.Helper()
-	until(r.t, func() error {
+	rig.Until(r.t, func() error {
 		r.mu.Lock()
 		got := len(r.messages)
 		if got >= n {
@@ -218,7 +219,7 @@ func (r *replay) check(way string, queue jetstream.Stream) {
 	if !r.want.explicitAcks || !onQueue {
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.t.Context(), rig.Patience)
 	defer cancel()
 	info, err := queue.Info(ctx)
 	if err != nil {

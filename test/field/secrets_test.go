@@ -1,14 +1,12 @@
 package field_test
 
 import (
-	"errors"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -47,7 +45,7 @@ func TestNoSecretIsShown(t *testing.T) {
 				shown[strings.Join(command, " ")] = out
 			}
 			for _, path := range []string{"/metrics", "/readyz", "/api/stomp/connections"} {
-				shown[path] = fetch(t, "http://"+srv.AdminAddr+path)
+				shown[path] = rig.Fetch(t, "http://"+srv.AdminAddr+path)
 			}
 			shown["log"] = srv.Log()
 			for where, text := range shown {
@@ -57,19 +55,4 @@ func TestNoSecretIsShown(t *testing.T) {
 			}
 		})
 	}
-}
-
-// fetch is the body of an answer, whatever its status.
-func fetch(t *testing.T, url string) string {
-	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := client.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(resp.Body)
-	if err = errors.Join(err, resp.Body.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }

@@ -3,12 +3,11 @@ package field_test
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 	"testing"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -20,18 +19,18 @@ func TestReportSlowSubscriber(t *testing.T) {
 	const count, pending = 400, 256 << 10
 	srv := testserver.Start(t, "--limits-body", "64KiB", "--limits-pending-bytes", fmt.Sprint(pending, "B"), "--limits-slow-consumer", "drop",
 		"--limits-write-stall", "120s")
-	slow, quick := connect(t, srv, "1.2", "login", "slow"), connect(t, srv, "1.2", "login", "quick")
-	publisher := connect(t, srv, "1.2", "login", "publisher")
-	for _, c := range []*stompclient.Conn{slow, quick} {
-		ask(t, c, "SUBSCRIBE", "id", "1", "destination", "/topic/news")
+	slow, quick := rig.Connect(t, srv.TCPAddr, "login", "slow"), rig.Connect(t, srv.TCPAddr, "login", "quick")
+	publisher := rig.Connect(t, srv.TCPAddr, "login", "publisher")
+	for _, c := range []*rig.Client{slow, quick} {
+		c.Ask("SUBSCRIBE", "id", "1", "destination", "/topic/news")
 	}
 	body := bytes.Repeat([]byte{'x'}, 60_000)
 	message := func(n int) stompclient.Frame {
 		return stompclient.New("SEND", "destination", "/topic/news", "n", strconv.Itoa(n)).WithBody(body)
 	}
 	for n := range count {
-		send(t, publisher, message(n))
-		if got := next(t, quick, "MESSAGE").Get("n"); got != strconv.Itoa(n) {
+		publisher.DoFrame(message(n))
+		if got := quick.Next("MESSAGE").Get("n"); got != strconv.Itoa(n) {
 			t.Fatalf("the one that reads got message %s, want %d", got, n)
 		}
 	}
@@ -39,28 +38,28 @@ func TestReportSlowSubscriber(t *testing.T) {
 	if got := sessions(t, srv)["slow"].PendingBytes; got == 0 || got > pending+2*len(body) {
 		t.Errorf("%d octets are shown to wait for the slow one, want some, and about %d at most", got, pending)
 	}
-	until(t, func() error {
+	rig.Until(t, func() error {
 		if got := sessions(t, srv)["quick"].PendingBytes; got != 0 {
 			return fmt.Errorf("%d octets are shown to wait for the one that reads", got)
 		}
 		return nil
 	})
-	dropped, err := strconv.Atoi(metric(t, srv, `natstomp_slow_consumers_total{action="drop"}`))
+	dropped, err := strconv.Atoi(rig.Metric(t, srv.AdminAddr, `natstomp_slow_consumers_total{action="drop"}`))
 	if err != nil || dropped == 0 || dropped >= count {
 		t.Fatalf("%d messages were dropped, %v: the test shows nothing", dropped, err)
 	}
 	last := -1
 	for range count - dropped {
-		n, err := strconv.Atoi(next(t, slow, "MESSAGE").Get("n"))
+		n, err := strconv.Atoi(slow.Next("MESSAGE").Get("n"))
 		if err != nil || n <= last || n >= count {
 			t.Fatalf("the slow one got message %d after %d, %v", n, last, err)
 		}
 		last = n
 	}
 	for n := count; n < count+10; n++ {
-		send(t, publisher, message(n))
-		for name, c := range map[string]*stompclient.Conn{"slow": slow, "quick": quick} {
-			if got := next(t, c, "MESSAGE").Get("n"); got != strconv.Itoa(n) {
+		publisher.DoFrame(message(n))
+		for name, c := range map[string]*rig.Client{"slow": slow, "quick": quick} {
+			if got := c.Next("MESSAGE").Get("n"); got != strconv.Itoa(n) {
 				t.Fatalf("%s got message %s afterwards, want %d", name, got, n)
 			}
 		}
@@ -74,18 +73,18 @@ func TestReportSlowSubscriber(t *testing.T) {
 // so that one that is at its cap can be told from one that has nothing to do; with its ACK the next one comes.
 func TestReportConsumerAtItsCap(t *testing.T) {
 	srv := testserver.Start(t)
-	c := connect(t, srv, "1.2", "login", "holds")
-	ask(t, c, "SUBSCRIBE", "id", "idle", "destination", "/queue/idle", "ack", "client-individual", "prefetch-count", "3")
+	c := rig.Connect(t, srv.TCPAddr, "login", "holds")
+	c.Ask("SUBSCRIBE", "id", "idle", "destination", "/queue/idle", "ack", "client-individual", "prefetch-count", "3")
 	for range 10 {
-		ask(t, c, "SEND", "destination", "/queue/full")
+		c.Ask("SEND", "destination", "/queue/full")
 	}
-	send(t, c, stompclient.New("SUBSCRIBE", "id", "full", "destination", "/queue/full", "ack", "client-individual", "prefetch-count", "3"))
+	c.DoFrame(stompclient.New("SUBSCRIBE", "id", "full", "destination", "/queue/full", "ack", "client-individual", "prefetch-count", "3"))
 	var held []string
 	for range 3 {
-		held = append(held, next(t, c, "MESSAGE").Get("ack"))
+		held = append(held, c.Next("MESSAGE").Get("ack"))
 	}
 	for n := 3; ; n++ {
-		until(t, func() error {
+		rig.Until(t, func() error {
 			got := fmt.Sprint(sessions(t, srv)["holds"].Subscriptions)
 			if want := "[{idle 0} {full 3}]"; got != want {
 				return fmt.Errorf("%s is shown, want %s", got, want)
@@ -95,8 +94,8 @@ func TestReportConsumerAtItsCap(t *testing.T) {
 		if n == 10 {
 			return
 		}
-		send(t, c, stompclient.New("ACK", "id", held[0]))
-		held = append(held[1:], next(t, c, "MESSAGE").Get("ack"))
+		c.DoFrame(stompclient.New("ACK", "id", held[0]))
+		held = append(held[1:], c.Next("MESSAGE").Get("ack"))
 	}
 }
 
@@ -113,16 +112,12 @@ type shownSession struct {
 // sessions are those that the admin listener shows, by their login.
 func sessions(t *testing.T, srv *testserver.Server) map[string]shownSession {
 	t.Helper()
-	resp, err := http.Get("http://" + srv.AdminAddr + "/api/stomp/connections")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var answer struct {
 		Data struct {
 			Connections []shownSession `json:"connections"`
 		} `json:"data"`
 	}
-	if err := errors.Join(json.NewDecoder(resp.Body).Decode(&answer), resp.Body.Close()); err != nil {
+	if err := json.Unmarshal([]byte(rig.Fetch(t, "http://"+srv.AdminAddr+"/api/stomp/connections")), &answer); err != nil {
 		t.Fatal(err)
 	}
 	all := map[string]shownSession{}

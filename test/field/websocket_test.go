@@ -13,6 +13,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/testserver"
 )
 
@@ -117,7 +118,7 @@ func upgrade(t *testing.T, srv *testserver.Server, offered []string) (net.Conn, 
 	if _, err := conn.Write([]byte(text + "\r\n")); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(rig.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)

@@ -1,8 +1,6 @@
 package identity_test
 
 import (
-	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/natstomp/natstomp/connector"
 	"github.com/natstomp/natstomp/connector/auth"
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/tokens"
 )
@@ -19,36 +18,36 @@ import (
 // TestAuditLog: what happens is in the audit log once, with who and from where.
 func TestAuditLog(t *testing.T) {
 	t.Parallel()
-	policy := put(t, "policy.csv", "p, *, events, a.>, *, allow\np, *, queues, >, *, allow\n")
-	g := newRig(t, func(c *connector.Config) {
+	policy := rig.Put(t, "policy.csv", "p, *, events, a.>, *, allow\np, *, queues, >, *, allow\n")
+	g := start(t, func(c *connector.Config) {
 		precise(t, c)
 		c.Authz.Policy = policy
 		c.Limits.Body, c.Limits.PendingBytes, c.Limits.Heartbeat = 256<<10, 256<<10, 200*time.Millisecond
 	})
-	come := func(sub string, end time.Time, nameValue ...string) *client {
-		c := g.come(visit{over: "tcp"})
-		c.connect(append(nameValue, "passcode", token(t, tokens.Values{"sub": sub, "exp": end.Unix()}))...)
+	come := func(sub string, end time.Time, nameValue ...string) *rig.Client {
+		c := g.come(rig.Visit{})
+		c.Login(append(nameValue, "passcode", token(t, tokens.Values{"sub": sub, "exp": end.Unix()}))...)
 		return c
 	}
 	far := time.Now().Add(time.Hour)
-	want := map[string]*client{} // by message; "": not of a client
+	want := map[string]*rig.Client{} // by message; "": not of a client
 	begun := len(g.audit("policy.reloaded"))
 
-	refused := g.come(visit{over: "tcp"})
-	refused.do("CONNECT", "accept-version", "1.2", "passcode", "x")
-	refused.refused(auth.RefusedText)
+	refused := g.come(rig.Visit{})
+	refused.Do("CONNECT", "accept-version", "1.2", "passcode", "x")
+	refused.Refused(auth.RefusedText)
 	want["client.auth_failed"] = refused
 
 	denied := come("denied/one", far)
-	denied.do("SEND", "destination", "/topic/b")
-	denied.refused("access denied: no right to write /topic/b")
+	denied.Do("SEND", "destination", "/topic/b")
+	denied.Refused("access denied: no right to write /topic/b")
 	want["client.denied"] = denied
 
 	silent := come("silent", far, "heart-beat", "1,0")
 	want["client.timeout"] = silent
 
 	expired := come("expired", soon(0))
-	expired.next("ERROR")
+	expired.Next("ERROR")
 	want["session.expired"] = expired
 
 	kicked := come("kicked", far)
@@ -57,34 +56,34 @@ func TestAuditLog(t *testing.T) {
 			t.Error("there was nobody to disconnect")
 		}
 	}
-	kicked.refused("disconnected by an operator")
+	kicked.Refused("disconnected by an operator")
 	want["client.kicked"] = kicked
 
 	slow, sends := come("slow", far), come("sends", far)
-	slow.subscribe("1", "/topic/a/b")
+	slow.Subscribe("1", "/topic/a/b")
 	for range 200 {
-		sends.send("/topic/a/b", strings.Repeat("x", 200<<10))
+		sends.Publish("/topic/a/b", strings.Repeat("x", 200<<10))
 	}
-	sends.send("/topic/a/b", "", "receipt", "all")
-	sends.receipt("all")
-	until(t, "slow", func() bool { return len(g.audit("client.slow")) > 0 })
+	sends.Publish("/topic/a/b", "", "receipt", "all")
+	sends.Receipt("all")
+	rig.Holds(t, "slow", func() bool { return len(g.audit("client.slow")) > 0 })
 	want["client.slow"] = slow
 
-	replace(t, policy, "p, *, events, a.>, *, allow\np, *, queues, >, *, allow\np, x, queues, >, *, allow\n")
+	rig.Replace(t, policy, "p, *, events, a.>, *, allow\np, *, queues, >, *, allow\np, x, queues, >, *, allow\n")
 	if err := g.Reload(); err != nil {
 		t.Fatal(err)
 	}
 	if got := g.audit("policy.reloaded"); len(got) != begun+1 || got[begun]["rules"] != 3.0 {
 		t.Errorf("got the lines %v", got)
 	}
-	replace(t, policy, "p, broken\n")
+	rig.Replace(t, policy, "p, broken\n")
 	if err := g.Reload(); err == nil {
 		t.Error("a broken policy is taken")
 	}
 	if got := g.audit("policy.refused"); len(got) != 1 {
 		t.Errorf("got the lines %v", got)
 	}
-	until(t, "timeout", func() bool { return len(g.audit("client.timeout")) > 0 })
+	rig.Holds(t, "timeout", func() bool { return len(g.audit("client.timeout")) > 0 })
 
 	sessions := map[string]string{
 		"client.denied": "denied_one", "client.timeout": "silent", "session.expired": "expired", "client.kicked": "kicked", "client.slow": "slow",
@@ -102,7 +101,7 @@ func TestAuditLog(t *testing.T) {
 			t.Errorf("%s: got the session %q, want %q", message, got, sessions[message])
 		}
 	}
-	for _, c := range []*client{denied, silent, expired, kicked, slow, sends} {
+	for _, c := range []*rig.Client{denied, silent, expired, kicked, slow, sends} {
 		all := of(g.audit("client.connected"), c.NetConn().LocalAddr().String())
 		if len(all) != 1 || all[0]["identity"] == "" || all[0]["transport"] != "tcp" {
 			t.Errorf("got the lines %v of one login", all)
@@ -122,8 +121,8 @@ func TestLogInjection(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"none", "jwt"} {
 		t.Run(mode, func(t *testing.T) {
-			var text output
-			g := newRig(t, func(c *connector.Config) {
+			var text rig.Log
+			g := start(t, func(c *connector.Config) {
 				if mode == "jwt" {
 					withTokens(t, c)
 				}
@@ -138,11 +137,11 @@ func TestLogInjection(t *testing.T) {
 				"CONNECT\naccept-version:1.2\nlogin" + lineEnds + "\n\n\x00",
 				"GET /" + lineEnds + " HTTP/1.1\r\n\r\n",
 			} {
-				c := g.come(visit{over: "tcp"})
+				c := g.come(rig.Visit{})
 				if err := c.Write([]byte(raw)); err != nil {
 					t.Fatal(err)
 				}
-				if f, err := c.Read(patience); err == nil && f.Command == "CONNECTED" {
+				if f, err := c.Read(rig.Patience); err == nil && f.Command == "CONNECTED" {
 					_ = c.Close()
 				}
 			}
@@ -159,28 +158,26 @@ func TestLogInjection(t *testing.T) {
 				stompclient.New(escaped[1:], "destination", "/queue/a"),
 			} {
 				c := g.login("passcode", passcode)
-				if err := c.Send(f); err != nil {
-					t.Fatal(err)
-				}
-				answer := c.next("ERROR")
+				c.DoFrame(f)
+				answer := c.Next("ERROR")
 				if got := answer.Get("message"); clean(got) != got {
 					t.Errorf("%s: the ERROR says %q", f, got)
 				}
 			}
 			if mode == "jwt" {
 				for _, sub := range []string{"a\nb", "a\x1b[31mb"} {
-					c := g.come(visit{over: "tcp"})
-					c.do("CONNECT", "accept-version", "1.2", "passcode", token(t, tokens.Values{"sub": sub}))
-					c.refused(auth.RefusedText)
+					c := g.come(rig.Visit{})
+					c.Do("CONNECT", "accept-version", "1.2", "passcode", token(t, tokens.Values{"sub": sub}))
+					c.Refused(auth.RefusedText)
 				}
 			}
 			header := http.Header{"Origin": {"http://evil\x1b[31m"}}
-			if c, err := g.open(visit{over: "ws", header: header}); err == nil {
+			if c, err := g.open(rig.Visit{Over: "ws", Header: header}); err == nil {
 				_ = c.Close()
 			}
-			until(t, "end of all sessions", func() bool { return strings.Count(g.log.String(), "client.error") >= 12 })
+			rig.Holds(t, "end of all sessions", func() bool { return strings.Count(g.Log.String(), "client.error") >= 12 })
 			g.lines("") // Each line is one record, or this fails.
-			for _, log := range []string{g.log.String(), text.String()} {
+			for _, log := range []string{g.Log.String(), text.String()} {
 				for line := range strings.Lines(log) {
 					if line = strings.TrimSuffix(line, "\n"); clean(line) != line {
 						t.Errorf("control characters in the log: %q", line)
@@ -205,26 +202,11 @@ func clean(text string) string {
 }
 
 // outputs are what a server shows to whoever asks.
-func (g *rig) outputs() map[string]string {
+func (g *server) outputs() map[string]string {
 	g.t.Helper()
-	all := map[string]string{"log": g.log.String()}
+	all := map[string]string{"log": g.Log.String()}
 	for _, path := range []string{"/metrics", "/livez", "/readyz", "/startupz", "/api/stomp/connections", "/api/v1/connections", "/stomp", "/", "/debug/vars"} {
-		all[path] = fetch(g.t, "http://"+g.at("admin")+path)
+		all[path] = rig.Fetch(g.t, "http://"+g.At("admin")+path)
 	}
 	return all
-}
-
-// fetch is the body of an answer, whatever its status.
-func fetch(t *testing.T, url string) string {
-	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
-	resp, err := client.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(resp.Body)
-	if err = errors.Join(err, resp.Body.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }

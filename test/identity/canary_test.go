@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/natstomp/natstomp/connector"
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/tokens"
 )
 
@@ -40,7 +41,7 @@ func parts(token string) []string {
 // the server says to anybody has a part of them.
 func TestNoSecretOfAToken(t *testing.T) {
 	const password, hmac = "canary-of-the-embedded-nats", "HS512:canary-0123456789abcdef0123456789abcdef0123456789abcdef0123456789"
-	g := newRig(t, func(c *connector.Config) {
+	g := start(t, func(c *connector.Config) {
 		withTokens(t, c)
 		c.Auth.JWT.HMACSecret = hmac
 		c.NATS.Embedded.Listen, c.NATS.Embedded.Users = "127.0.0.1:0", []string{"native:" + password}
@@ -54,13 +55,13 @@ func TestNoSecretOfAToken(t *testing.T) {
 	for _, token := range append(bad, good, foreign) {
 		secrets = append(secrets, parts(token)...)
 	}
-	say := func(v visit, octets string) {
+	say := func(v rig.Visit, octets string) {
 		c := g.come(v)
 		if err := c.Write([]byte(octets + "DISCONNECT\nreceipt:end\n\n\x00")); err != nil {
 			t.Fatal(err)
 		}
 		for {
-			f, err := c.Read(patience)
+			f, err := c.Read(rig.Patience)
 			if err != nil {
 				break
 			}
@@ -70,9 +71,9 @@ func TestNoSecretOfAToken(t *testing.T) {
 	}
 	connect := "CONNECT\naccept-version:1.2\npasscode:" + good + "\n\n\x00"
 	for _, token := range bad {
-		say(visit{over: "tcp"}, "CONNECT\naccept-version:1.2\npasscode:"+token+"\n\n\x00")
-		say(visit{over: "wss", header: http.Header{"Authorization": {"Bearer " + token}}}, "CONNECT\naccept-version:1.2\n\n\x00")
-		say(visit{over: "ws", header: http.Header{"Cookie": {cookieName + "=" + token}}}, "CONNECT\naccept-version:1.2\n\n\x00")
+		say(rig.Visit{}, "CONNECT\naccept-version:1.2\npasscode:"+token+"\n\n\x00")
+		say(rig.Visit{Over: "wss", Header: http.Header{"Authorization": {"Bearer " + token}}}, "CONNECT\naccept-version:1.2\n\n\x00")
+		say(rig.Visit{Over: "ws", Header: http.Header{"Cookie": {cookieName + "=" + token}}}, "CONNECT\naccept-version:1.2\n\n\x00")
 	}
 	for _, octets := range []string{
 		"CONNECT\naccept-version:1.2\npasscode:" + good[:80] + "\n" + good[80:] + "\n\n\x00",                     // A token with a line end in it.
@@ -94,10 +95,10 @@ func TestNoSecretOfAToken(t *testing.T) {
 		connect + "SUBSCRIBE\nid:1\ndestination:/$auth/refresh\npasscode:" + good + "\n\n\x00",                   //
 		connect + "SEND\ndestination:/queue/a\nreceipt:r\nAuthorization:Bearer " + good + "\n\n" + good + "\x00", // In a message that is stored.
 	} {
-		say(visit{over: "tcp"}, octets)
+		say(rig.Visit{}, octets)
 	}
-	c := g.come(visit{over: "tcp"})
-	c.connect("passcode", good, "login", "alice")
+	c := g.come(rig.Visit{})
+	c.Login("passcode", good, "login", "alice")
 	for _, credentials := range [][2]string{{"native", "canary-of-somebody-else"}, {"native", password}} {
 		nc, err := nats.Connect("nats://"+g.Status().NATS.ClientAddress, nats.UserInfo(credentials[0], credentials[1]))
 		if (err == nil) != (credentials[1] == password) {
@@ -123,19 +124,19 @@ func TestNoSecretOfAToken(t *testing.T) {
 func TestNoSecretOfAUser(t *testing.T) {
 	const right, wrong = "canary-right-passcode", "canary-wrong-passcode"
 	alice := line(t, "alice", right, "")
-	file := put(t, "users.txt", alice)
-	g := newRig(t, func(c *connector.Config) {
+	file := rig.Put(t, "users.txt", alice)
+	g := start(t, func(c *connector.Config) {
 		c.Auth.Mode, c.Auth.UsersFile = "users", file
 		allow(t, c)
 	})
 	secrets := []string{right, wrong, strings.Split(alice, ":")[1]}
 	g.login("login", "alice", "passcode", right)
 	for _, shown := range [][]string{{"login", "alice", "passcode", wrong}, {"login", "bob", "passcode", right}, {"passcode", right}} {
-		c := g.come(visit{over: "ws"})
-		c.do("CONNECT", append(shown, "accept-version", "1.2")...)
-		c.next("ERROR")
+		c := g.come(rig.Visit{Over: "ws"})
+		c.Do("CONNECT", append(shown, "accept-version", "1.2")...)
+		c.Next("ERROR")
 	}
-	replace(t, file, alice+strings.Replace(alice, ":", "::", 1)+alice)
+	rig.Replace(t, file, alice+strings.Replace(alice, ":", "::", 1)+alice)
 	err := g.Reload()
 	if err == nil {
 		t.Error("a broken file is taken")

@@ -10,16 +10,17 @@ import (
 
 	"github.com/natstomp/natstomp/connector"
 	"github.com/natstomp/natstomp/connector/auth"
+	"github.com/natstomp/natstomp/test/rig"
 )
 
 // guess tries a passcode and returns how long the answer took.
-func (g *rig) guess(from net.Addr, nameValue ...string) time.Duration {
+func (g *server) guess(from net.Addr, nameValue ...string) time.Duration {
 	g.t.Helper()
-	c := g.come(visit{over: "tcp", from: from})
+	c := g.come(rig.Visit{From: from})
 	defer c.Close()
 	begun := time.Now()
-	c.do("CONNECT", append(nameValue, "accept-version", "1.2")...)
-	c.refused(auth.RefusedText)
+	c.Do("CONNECT", append(nameValue, "accept-version", "1.2")...)
+	c.Refused(auth.RefusedText)
 	return time.Since(begun)
 }
 
@@ -27,8 +28,8 @@ func (g *rig) guess(from net.Addr, nameValue ...string) time.Duration {
 // its good logins are not, nor is anybody else, nor a refusal that is about something else (FR-107, FR-122).
 func TestDamping(t *testing.T) {
 	t.Parallel()
-	g := newRig(t, func(c *connector.Config) {
-		c.Auth.Mode, c.Auth.UsersFile = "users", put(t, "users.txt", line(t, "alice", "secret-a", ""))
+	g := start(t, func(c *connector.Config) {
+		c.Auth.Mode, c.Auth.UsersFile = "users", rig.Put(t, "users.txt", line(t, "alice", "secret-a", ""))
 		allow(t, c)
 	})
 	g.login("login", "alice", "passcode", "secret-a") // From now on this passcode costs nothing.
@@ -44,16 +45,16 @@ func TestDamping(t *testing.T) {
 			took = append(took, d)
 		})
 	}
-	until(t, "refusals", func() bool { return len(of(g.audit("client.auth_failed"), ip(attacker))) == 30 })
+	rig.Holds(t, "refusals", func() bool { return len(of(g.audit("client.auth_failed"), ip(attacker))) == 30 })
 	// Now the address has used up what it has for seconds.
 	begun := time.Now()
 	for range 10 {
-		c := g.come(visit{over: "tcp", from: attacker})
-		c.connect("login", "alice", "passcode", "secret-a")
+		c := g.come(rig.Visit{From: attacker})
+		c.Login("login", "alice", "passcode", "secret-a")
 		_ = c.Close()
-		v := g.come(visit{over: "tcp", from: attacker})
-		v.do("CONNECT", "accept-version", "3.0")
-		v.refused("no common STOMP version")
+		v := g.come(rig.Visit{From: attacker})
+		v.Do("CONNECT", "accept-version", "3.0")
+		v.Refused("no common STOMP version")
 		g.guess(elsewhere(), "login", "alice", "passcode", "wrong")
 	}
 	if d := time.Since(begun); d > 5*time.Second { // 10 of either late by a second would be more.
@@ -75,7 +76,7 @@ func TestDamping(t *testing.T) {
 // TestRefusedLoginsFreeWhatTheyHeld: slots, descriptors, and at the end of all tests goroutines.
 func TestRefusedLoginsFreeWhatTheyHeld(t *testing.T) {
 	const slots = 4
-	g := newRig(t, func(c *connector.Config) {
+	g := start(t, func(c *connector.Config) {
 		withTokens(t, c)
 		c.Limits.Connections = slots
 	})
@@ -83,20 +84,20 @@ func TestRefusedLoginsFreeWhatTheyHeld(t *testing.T) {
 	before := descriptors(t)
 	for i := range 60 {
 		over := []string{"tcp", "tls", "ws", "wss"}[i%4]
-		c := g.come(visit{over: over})
-		c.do("CONNECT", "accept-version", "1.2", "passcode", "x")
-		c.refused(auth.RefusedText)
+		c := g.come(rig.Visit{Over: over})
+		c.Do("CONNECT", "accept-version", "1.2", "passcode", "x")
+		c.Refused(auth.RefusedText)
 		_ = c.Close()
 	}
 	for range slots - 1 {
 		g.login("passcode", token(t, nil))
 	}
-	c := g.come(visit{over: "tcp"})
-	c.do("CONNECT", "accept-version", "1.2", "passcode", token(t, nil))
-	c.refused("connection limit reached")
+	c := g.come(rig.Visit{})
+	c.Do("CONNECT", "accept-version", "1.2", "passcode", token(t, nil))
+	c.Refused("connection limit reached")
 	_ = c.Close()
 	// A client that leaves while its answer is late, and one that never asks, free theirs too.
-	until(t, "end of what was open", func() bool { return descriptors(t) <= before+2*(slots-1) })
+	rig.Holds(t, "end of what was open", func() bool { return descriptors(t) <= before+2*(slots-1) })
 	if failed := g.audit("client.auth_failed"); len(failed) != 60 {
 		t.Errorf("got %d audit lines, want 60", len(failed))
 	}
@@ -105,26 +106,26 @@ func TestRefusedLoginsFreeWhatTheyHeld(t *testing.T) {
 // TestDampedClientThatLeaves frees its slot within a second.
 func TestDampedClientThatLeaves(t *testing.T) {
 	t.Parallel()
-	g := newRig(t, func(c *connector.Config) {
+	g := start(t, func(c *connector.Config) {
 		withTokens(t, c)
 		c.Limits.Connections = 10
 	})
 	from := elsewhere()
 	for range 10 {
-		c := g.come(visit{over: "tcp", from: from})
-		c.do("CONNECT", "accept-version", "1.2", "passcode", "x")
+		c := g.come(rig.Visit{From: from})
+		c.Do("CONNECT", "accept-version", "1.2", "passcode", "x")
 		_ = c.Close()
 	}
 	begun := time.Now()
-	until(t, "all slots", func() bool {
-		var open []*client
+	rig.Holds(t, "all slots", func() bool {
+		var open []*rig.Client
 		defer func() {
 			for _, c := range open {
 				_ = c.Close()
 			}
 		}()
 		for range 10 {
-			c := g.come(visit{over: "tcp"})
+			c := g.come(rig.Visit{})
 			open = append(open, c)
 			if _, err := c.Connect("1.2", "passcode", token(t, nil)); err != nil {
 				return false

@@ -7,6 +7,7 @@ import (
 
 	"github.com/natstomp/natstomp/connector"
 	"github.com/natstomp/natstomp/connector/auth"
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/tokens"
 )
@@ -17,17 +18,17 @@ func soon(least time.Duration) time.Time {
 }
 
 // endsAt wants the ERROR between the end of a token and a second later.
-func (c *client) endsAt(end time.Time, text string) {
-	c.t.Helper()
-	f := c.next("ERROR")
+func endsAt(t *testing.T, c *rig.Client, end time.Time, text string) {
+	t.Helper()
+	f := c.Next("ERROR")
 	if late := time.Since(end); late < 0 || late > time.Second {
-		c.t.Errorf("the session ended %v after %s", late, end)
+		t.Errorf("the session ended %v after %s", late, end)
 	}
 	if got := f.Get("message"); got != text {
-		c.t.Errorf("the ERROR says %q, want %q", got, text)
+		t.Errorf("the ERROR says %q, want %q", got, text)
 	}
-	if err := c.ExpectClose(patience); err != nil {
-		c.t.Error(err)
+	if err := c.ExpectClose(rig.Patience); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -41,30 +42,30 @@ func precise(t *testing.T, c *connector.Config) {
 // TestExpiry: each session ends within a second after its token or its certificate, whatever its client does (FR-106).
 func TestExpiry(t *testing.T) {
 	t.Parallel()
-	g := newRig(t, func(c *connector.Config) {
+	g := start(t, func(c *connector.Config) {
 		precise(t, c)
-		c.Listeners.TLS.ClientCAFile = put(t, "authority.pem", string(authority().pem()))
+		c.Listeners.TLS.ClientCAFile = rig.Put(t, "authority.pem", string(rig.Authority().PEM()))
 	})
 	end := soon(1500 * time.Millisecond)
 	text := token(t, tokens.Values{"exp": end.Unix()})
-	sessions := map[string]*client{}
+	sessions := map[string]*rig.Client{}
 	for _, over := range []string{"tcp", "ws", "wss"} {
-		c := g.come(visit{over: over})
-		c.connect("passcode", text)
+		c := g.come(rig.Visit{Over: over})
+		c.Login("passcode", text)
 		sessions["idle over "+over] = c
 	}
-	sessions["certificate"] = g.come(visit{over: "tls", trust: authority().trust(authority().named(t, "urn:a", end))})
-	sessions["certificate"].connect()
+	sessions["certificate"] = g.come(rig.Visit{Over: "tls", Trust: rig.Authority().Trust(rig.Authority().Named(t, "urn:a", end))})
+	sessions["certificate"].Login()
 	sessions["holds messages"] = g.login("passcode", text)
 	stays := g.login("passcode", token(t, nil))
-	stays.send("/queue/held", "1", "receipt", "stored")
-	stays.receipt("stored")
-	sessions["holds messages"].subscribe("1", "/queue/held", "ack", "client")
-	sessions["holds messages"].next("MESSAGE")
-	stays.subscribe("1", "/queue/held", "ack", "client")
+	stays.Publish("/queue/held", "1", "receipt", "stored")
+	stays.Receipt("stored")
+	sessions["holds messages"].Subscribe("1", "/queue/held", "ack", "client")
+	sessions["holds messages"].Next("MESSAGE")
+	stays.Subscribe("1", "/queue/held", "ack", "client")
 
-	sends, beats := g.login("passcode", text), g.come(visit{over: "tcp"})
-	beats.connect("passcode", text, "heart-beat", "100,0")
+	sends, beats := g.login("passcode", text), g.come(rig.Visit{})
+	beats.Login("passcode", text, "heart-beat", "100,0")
 	sessions["sends"], sessions["beats"] = sends, beats
 	var busy sync.WaitGroup
 	busy.Go(func() { // A reader that always has something to do.
@@ -82,11 +83,11 @@ func TestExpiry(t *testing.T) {
 		if name == "certificate" {
 			want = "client certificate expired"
 		}
-		c.endsAt(end, want)
+		endsAt(t, c, end, want)
 		_ = c.Close()
 	}
 	busy.Wait()
-	if got := stays.next("MESSAGE"); string(got.Body) != "1" { // At once, not after the ack wait.
+	if got := stays.Next("MESSAGE"); string(got.Body) != "1" { // At once, not after the ack wait.
 		t.Errorf("got %s", got)
 	}
 	if got := g.audit("session.expired"); len(got) != len(sessions) {
@@ -100,15 +101,15 @@ func TestExpiryOfAPausedSession(t *testing.T) {
 	for i := range ballast {
 		ballast[i] = byte(i)
 	}
-	g := newRig(t, func(c *connector.Config) {
+	g := start(t, func(c *connector.Config) {
 		precise(t, c)
 		c.MemoryLimit = 64 << 20
 	})
-	until(t, "pause", func() bool { return len(g.lines("memory.paused")) > 0 })
+	rig.Holds(t, "pause", func() bool { return len(g.lines("memory.paused")) > 0 })
 	end := soon(1500 * time.Millisecond)
 	c := g.login("passcode", token(t, tokens.Values{"exp": end.Unix()}))
-	c.send("/topic/a", "1", "receipt", "never")
-	c.endsAt(end, "token expired")
+	c.Publish("/topic/a", "1", "receipt", "never")
+	endsAt(t, c, end, "token expired")
 	if ballast[1] != 1 {
 		t.Error("the ballast is gone")
 	}
@@ -117,10 +118,10 @@ func TestExpiryOfAPausedSession(t *testing.T) {
 // TestRefresh renews a session over /$auth/refresh, also where no destination without a prefix is one (FR-106).
 func TestRefresh(t *testing.T) {
 	t.Parallel()
-	g := newRig(t, func(c *connector.Config) {
+	g := start(t, func(c *connector.Config) {
 		precise(t, c)
 		c.Destinations.DefaultPattern = "none"
-		c.Authz.Policy = put(t, "policy.csv", "p, role:reader, events, a, read, allow\np, role:writer, events, a, write, allow\n")
+		c.Authz.Policy = rig.Put(t, "policy.csv", "p, role:reader, events, a, read, allow\np, role:writer, events, a, write, allow\n")
 	})
 	end := soon(time.Second)
 	roles := func(end time.Time, sub string, roles ...string) string {
@@ -128,41 +129,41 @@ func TestRefresh(t *testing.T) {
 	}
 	const there = "/$auth/refresh"
 	c := g.login("passcode", roles(end, "alice", "reader"))
-	c.subscribe("1", "/topic/a")
+	c.Subscribe("1", "/topic/a")
 	next := soon(2500 * time.Millisecond)
-	c.send(there, roles(next, "alice", "reader", "writer"), "receipt", "renewed", "content-type", "application/jwt")
-	c.receipt("renewed")
-	c.send("/topic/a", "with the new role") // The roles of the new token count at once.
-	if got := c.next("MESSAGE"); string(got.Body) != "with the new role" {
+	c.Publish(there, roles(next, "alice", "reader", "writer"), "receipt", "renewed", "content-type", "application/jwt")
+	c.Receipt("renewed")
+	c.Publish("/topic/a", "with the new role") // The roles of the new token count at once.
+	if got := c.Next("MESSAGE"); string(got.Body) != "with the new role" {
 		t.Errorf("got %s", got)
 	}
 	loses := g.login("passcode", roles(next, "alice", "reader"))
-	loses.subscribe("1", "/topic/a")
-	loses.send(there, roles(next, "alice", "writer"))
-	loses.refused("access denied: no right to read /topic/a")
+	loses.Subscribe("1", "/topic/a")
+	loses.Publish(there, roles(next, "alice", "writer"))
+	loses.Refused("access denied: no right to read /topic/a")
 
 	for name, body := range map[string]string{
 		"of another identity": roles(next, "bob", "reader"), "no token": "x", "nothing": "", "a past one": roles(time.Now().Add(-time.Second), "alice"),
 	} {
 		d := g.login("passcode", roles(next, "alice", "reader"))
-		d.send(there, body, "receipt", "r")
-		if got := d.refused(auth.RefusedText); got.Get("receipt-id") != "r" {
+		d.Publish(there, body, "receipt", "r")
+		if got := d.Refused(auth.RefusedText); got.Get("receipt-id") != "r" {
 			t.Errorf("%s: got %s", name, got)
 		}
 	}
 	d := g.login("passcode", roles(next, "alice"))
-	d.do("BEGIN", "transaction", "t")
-	d.send(there, roles(next, "alice"), "transaction", "t")
-	d.refused("a SEND to /$auth/refresh cannot be in a transaction")
+	d.Do("BEGIN", "transaction", "t")
+	d.Publish(there, roles(next, "alice"), "transaction", "t")
+	d.Refused("a SEND to /$auth/refresh cannot be in a transaction")
 	d = g.login("passcode", roles(next, "alice"))
-	d.do("SUBSCRIBE", "id", "1", "destination", there)
-	d.refused("takes a SEND with a new token, nothing comes from it")
+	d.Do("SUBSCRIBE", "id", "1", "destination", there)
+	d.Refused("takes a SEND with a new token, nothing comes from it")
 	for _, near := range []string{"/$auth/refresh/", "/$AUTH/refresh", "$auth/refresh", "/topic/$auth/refresh", "/$auth"} {
 		d = g.login("passcode", roles(next, "alice"))
-		d.send(near, roles(next, "alice"))
-		d.refused("destination")
+		d.Publish(near, roles(next, "alice"))
+		d.Refused("destination")
 	}
-	c.endsAt(next, "token expired") // And not at the end of the first token.
+	endsAt(t, c, next, "token expired") // And not at the end of the first token.
 	if got := g.audit("session.renewed"); len(got) != 2 || got[0]["session"] != "alice" {
 		t.Errorf("got the audit lines %v", got)
 	}
@@ -171,16 +172,16 @@ func TestRefresh(t *testing.T) {
 // TestRefreshWithoutToken: only a session that a token opened can be renewed by one.
 func TestRefreshWithoutToken(t *testing.T) {
 	const want = "is for sessions that a token opened"
-	g := newRig(t, nil)
+	g := start(t, nil)
 	c := g.login()
-	c.send("/$auth/refresh", "x")
-	c.refused(want)
-	g = newRig(t, func(c *connector.Config) {
+	c.Publish("/$auth/refresh", "x")
+	c.Refused(want)
+	g = start(t, func(c *connector.Config) {
 		withTokens(t, c)
-		c.Listeners.TLS.ClientCAFile = put(t, "authority.pem", string(authority().pem()))
+		c.Listeners.TLS.ClientCAFile = rig.Put(t, "authority.pem", string(rig.Authority().PEM()))
 	})
-	c = g.come(visit{over: "tls", trust: authority().trust(authority().named(t, "urn:a", time.Now().Add(time.Hour)))})
-	c.connect()
-	c.send("/$auth/refresh", token(t, tokens.Values{"sub": "urn:a"}))
-	c.refused(want)
+	c = g.come(rig.Visit{Over: "tls", Trust: rig.Authority().Trust(rig.Authority().Named(t, "urn:a", time.Now().Add(time.Hour)))})
+	c.Login()
+	c.Publish("/$auth/refresh", token(t, tokens.Values{"sub": "urn:a"}))
+	c.Refused(want)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/natstomp/natstomp/connector"
 	"github.com/natstomp/natstomp/connector/auth"
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/tokens"
 )
 
@@ -39,7 +40,7 @@ func newKeys(t *testing.T, set []byte) *keys {
 		_, _ = w.Write(k.set) // Who asked may have gone.
 	}))
 	k.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{
-		authority().sign(x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, time.Now().Add(time.Hour)),
+		rig.Authority().Sign(x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, time.Now().Add(time.Hour)),
 	}}
 	k.StartTLS()
 	t.Cleanup(k.Close)
@@ -66,7 +67,7 @@ func TestJ5UnknownKid(t *testing.T) {
 	second := tokens.Signer{Algorithm: "ES256", Key: tokens.NewEC(elliptic.P256())}
 	source := newKeys(t, tokens.Set(t, tokens.JWK("first", "ES256", first.Key)))
 	trap := newKeys(t, nil)
-	g := newRig(t, func(c *connector.Config) {
+	g := start(t, func(c *connector.Config) {
 		withTokens(t, c)
 		c.Auth.JWT.HMACSecret, c.Auth.JWT.PublicKeyFiles, c.Auth.JWT.JWKS = "", nil, source.URL+"/keys"
 	})
@@ -79,7 +80,7 @@ func TestJ5UnknownKid(t *testing.T) {
 	const strangers = 1_000
 	each(strangers, func(i int) {
 		head := tokens.Values{"kid": fmt.Sprint("unknown-", i), "jku": trap.URL, "x5u": trap.URL}
-		s := &showing{g: g, v: visit{over: "tcp"}, token: tokens.Sign(t, time.Now(), second, head, nil)}
+		s := &showing{g: g, v: rig.Visit{}, token: tokens.Sign(t, time.Now(), second, head, nil)}
 		s.connect("passcode", s.token)
 		s.mustBeRefused(t, "unknown kid", "")
 	})
@@ -90,15 +91,15 @@ func TestJ5UnknownKid(t *testing.T) {
 		t.Errorf("an attacker's URL was asked %d times", n)
 	}
 	g.login("passcode", tokens.Sign(t, time.Now(), second, tokens.Values{"kid": "second"}, nil))
-	c := g.come(visit{over: "tcp"})
-	c.do("CONNECT", "accept-version", "1.2", "passcode", good) // Its key was taken away.
-	c.refused(auth.RefusedText)
-	live.alive() // Who is in stays until the token ends.
+	c := g.come(rig.Visit{})
+	c.Do("CONNECT", "accept-version", "1.2", "passcode", good) // Its key was taken away.
+	c.Refused(auth.RefusedText)
+	live.Alive() // Who is in stays until the token ends.
 	source.become(nil)
 	if err := g.Reload(); err != nil {
 		t.Error(err)
 	}
-	until(t, "another attempt", func() bool { return source.count() == 3 })
+	rig.Holds(t, "another attempt", func() bool { return source.count() == 3 })
 	g.login("passcode", tokens.Sign(t, time.Now(), second, tokens.Values{"kid": "second"}, nil))
 	if failed := g.audit("client.auth_failed"); len(failed) != strangers+1 {
 		t.Errorf("got %d audit lines of refused logins, want %d", len(failed), strangers+1)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/natstomp/natstomp/connector"
 	"github.com/natstomp/natstomp/connector/auth"
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/tokens"
 )
@@ -24,8 +25,8 @@ type way struct {
 
 // showing is one client that shows a token.
 type showing struct {
-	g     *rig
-	v     visit
+	g     *server
+	v     rig.Visit
 	token string
 	conn  *stompclient.Conn
 	frame stompclient.Frame // the answer
@@ -47,11 +48,11 @@ func ways() []way {
 	passcode := func(s *showing) { s.connect("login", "root", "passcode", s.token) }
 	all := []way{
 		{"bearer", "wss", header, func(s *showing) {
-			s.v.header = http.Header{"Authorization": {"Bearer " + s.token}}
+			s.v.Header = http.Header{"Authorization": {"Bearer " + s.token}}
 			s.connect("login", "root")
 		}},
 		{"cookie", "ws", header, func(s *showing) {
-			s.v.header = http.Header{"Cookie": {cookieName + "=" + s.token}, "Origin": {page}}
+			s.v.Header = http.Header{"Cookie": {cookieName + "=" + s.token}, "Origin": {page}}
 			s.connect("login", "root")
 		}},
 		{"refresh", "tcp", func(string) bool { return true }, func(s *showing) {
@@ -61,7 +62,7 @@ func ways() []way {
 			}
 			f := stompclient.New("SEND", "destination", "/$auth/refresh", "receipt", "r").WithBody([]byte(s.token))
 			if s.err = s.conn.Send(f); s.err == nil {
-				s.frame, s.err = s.conn.Read(patience)
+				s.frame, s.err = s.conn.Read(rig.Patience)
 			}
 		}},
 	}
@@ -92,7 +93,7 @@ func each(n int, f func(i int)) {
 // TestJ1ToJ17 shows every token that must be refused in every way: all get the one text, and the log has one line for
 // each, with the reason.
 func TestJ1ToJ17(t *testing.T) {
-	g := newRig(t, func(c *connector.Config) { withTokens(t, c) })
+	g := start(t, func(c *connector.Config) { withTokens(t, c) })
 	attacks := attacks(t)
 	for _, w := range ways() {
 		t.Run(w.name+" over "+w.over, func(t *testing.T) {
@@ -108,7 +109,7 @@ func TestJ1ToJ17(t *testing.T) {
 			}
 			each(len(attacks), func(i int) {
 				if a := attacks[i]; w.fits(a.Token) {
-					s := &showing{g: g, v: visit{over: w.over, from: from[i]}, token: a.Token}
+					s := &showing{g: g, v: rig.Visit{Over: w.over, From: from[i]}, token: a.Token}
 					w.show(s)
 					s.mustBeRefused(t, a.Name, w.name)
 				}
@@ -163,7 +164,7 @@ func (s *showing) mustBeRefused(t *testing.T, name, way string) {
 		t.Errorf("%s: got %s, %v, want the ERROR %q", name, s.frame, s.err, want)
 		return
 	}
-	if err := s.conn.ExpectClose(patience); err != nil {
+	if err := s.conn.ExpectClose(rig.Patience); err != nil {
 		t.Errorf("%s: %v", name, err)
 	}
 }
@@ -171,10 +172,10 @@ func (s *showing) mustBeRefused(t *testing.T, name, way string) {
 // TestEveryAlgorithm shows a good token of each in every way, or the tests above would prove nothing. The login of
 // CONNECT does not count.
 func TestEveryAlgorithm(t *testing.T) {
-	g := newRig(t, func(c *connector.Config) { withTokens(t, c) })
+	g := start(t, func(c *connector.Config) { withTokens(t, c) })
 	for _, w := range ways() {
 		for alg, signer := range tokens.Signers() {
-			s := &showing{g: g, v: visit{over: w.over}, token: tokens.Sign(t, time.Now(), signer, tokens.Values{"kid": alg}, nil)}
+			s := &showing{g: g, v: rig.Visit{Over: w.over}, token: tokens.Sign(t, time.Now(), signer, tokens.Values{"kid": alg}, nil)}
 			w.show(s)
 			switch {
 			case s.err != nil:
@@ -187,7 +188,7 @@ func TestEveryAlgorithm(t *testing.T) {
 			}
 		}
 	}
-	until(t, "end of the sessions", func() bool { return len(g.Connections()) == 0 })
+	rig.Holds(t, "end of the sessions", func() bool { return len(g.Connections()) == 0 })
 	for _, r := range g.audit("client.connected") {
 		if r["identity"] != "alice" || r["session"] != "alice" {
 			t.Fatalf("got the audit line %v", r)
@@ -199,40 +200,40 @@ func TestEveryAlgorithm(t *testing.T) {
 // stands in for a missing one.
 func TestIdentityOfToken(t *testing.T) {
 	t.Parallel()
-	g := newRig(t, func(c *connector.Config) {
+	g := start(t, func(c *connector.Config) {
 		withTokens(t, c)
-		c.Authz.Policy = put(t, "policy.csv", "p, *, events, own.{sub}, *, allow\np, root, *, >, *, allow\n")
+		c.Authz.Policy = rig.Put(t, "policy.csv", "p, *, events, own.{sub}, *, allow\np, root, *, >, *, allow\n")
 	})
 	for _, login := range []string{"", "root", "alice", "role:admin"} {
-		c := g.come(visit{over: "tcp"})
-		c.do("CONNECT", "accept-version", "1.2", "login", login, "client-id", "root", "passcode", token(t, tokens.Values{"sub": nil}))
-		c.refused(auth.RefusedText)
+		c := g.come(rig.Visit{})
+		c.Do("CONNECT", "accept-version", "1.2", "login", login, "client-id", "root", "passcode", token(t, tokens.Values{"sub": nil}))
+		c.Refused(auth.RefusedText)
 	}
 	for _, sub := range []string{"a$$/topic/a", "a*", "a>", "a.b", "a/b", "é日", strings.Repeat("a", 256)} {
-		c := g.come(visit{over: "tcp"})
-		f := c.connect("login", "root", "passcode", token(t, tokens.Values{"sub": sub}))
+		c := g.come(rig.Visit{})
+		f := c.Login("login", "root", "passcode", token(t, tokens.Values{"sub": sub}))
 		if got := f.Get("session"); strings.Trim(got, "abcdefghijklmnopqrstuvwxyz_") != "" {
 			t.Errorf("%q: got the session %q", sub, got)
 		}
-		c.do("SUBSCRIBE", "id", "1", "destination", "/topic/own/x")
-		c.refused("access denied")
+		c.Do("SUBSCRIBE", "id", "1", "destination", "/topic/own/x")
+		c.Refused("access denied")
 	}
 	c := g.login("login", "root", "passcode", token(t, nil))
-	c.subscribe("1", "/topic/own/alice")
-	until(t, "end of the others", func() bool { return len(g.Connections()) == 1 })
+	c.Subscribe("1", "/topic/own/alice")
+	rig.Holds(t, "end of the others", func() bool { return len(g.Connections()) == 1 })
 	if got := g.Connections(); got[0].Login != "alice" {
 		t.Errorf("got the connection %+v", got[0])
 	}
-	c.do("SUBSCRIBE", "id", "2", "destination", "/topic/own/root")
-	c.refused("access denied: no right to read /topic/own/root")
+	c.Do("SUBSCRIBE", "id", "2", "destination", "/topic/own/root")
+	c.Refused("access denied: no right to read /topic/own/root")
 }
 
 // TestOriginAndCookie: a cookie is what a browser sends for any page; of a page that is not listed it does not get to
 // the login.
 func TestOriginAndCookie(t *testing.T) {
-	g := newRig(t, func(c *connector.Config) { withTokens(t, c) })
+	g := start(t, func(c *connector.Config) { withTokens(t, c) })
 	for origin, in := range map[string]bool{page: true, "https://evil.example": false, "null": false, page + ".evil.example": false} {
-		c, err := g.open(visit{over: "ws", header: http.Header{"Cookie": {cookieName + "=" + token(t, nil)}, "Origin": {origin}}})
+		c, err := g.open(rig.Visit{Over: "ws", Header: http.Header{"Cookie": {cookieName + "=" + token(t, nil)}, "Origin": {origin}}})
 		if (err == nil) != in {
 			t.Errorf("%s: got %v", origin, err)
 		}
@@ -246,41 +247,41 @@ func TestOriginAndCookie(t *testing.T) {
 		"nothing":         nil,
 		"an empty bearer": {"Authorization": {"Bearer "}},
 	} {
-		c := g.come(visit{over: "ws", header: header})
-		c.do("CONNECT", "accept-version", "1.2")
-		if got := c.refused("").Get("message"); got != auth.RefusedText {
+		c := g.come(rig.Visit{Over: "ws", Header: header})
+		c.Do("CONNECT", "accept-version", "1.2")
+		if got := c.Refused("").Get("message"); got != auth.RefusedText {
 			t.Errorf("%s: got %q", name, got)
 		}
 	}
 	// What is shown must be right: a bad passcode is not made good by the handshake.
-	c := g.come(visit{over: "ws", header: http.Header{"Authorization": {"Bearer " + token(t, nil)}}})
-	c.do("CONNECT", "accept-version", "1.2", "passcode", "x")
-	c.refused(auth.RefusedText)
+	c := g.come(rig.Visit{Over: "ws", Header: http.Header{"Authorization": {"Bearer " + token(t, nil)}}})
+	c.Do("CONNECT", "accept-version", "1.2", "passcode", "x")
+	c.Refused(auth.RefusedText)
 }
 
 // TestJ18SameTokenTwice: two sessions of one token are two sessions.
 func TestJ18SameTokenTwice(t *testing.T) {
-	g := newRig(t, func(c *connector.Config) { withTokens(t, c) })
+	g := start(t, func(c *connector.Config) { withTokens(t, c) })
 	text := token(t, nil)
 	a, b := g.login("passcode", text), g.login("passcode", text)
-	a.do("BEGIN", "transaction", "t", "receipt", "r")
-	a.receipt("r")
-	b.do("COMMIT", "transaction", "t")
-	b.refused("transaction")
-	a.alive()
+	a.Do("BEGIN", "transaction", "t", "receipt", "r")
+	a.Receipt("r")
+	b.Do("COMMIT", "transaction", "t")
+	b.Refused("transaction")
+	a.Alive()
 }
 
 // TestJ20ExpiryDuringConnect: a token whose time is over when the CONNECT is complete is refused, and one that ends with its
 // CONNECTED gets either that or nothing, never a session that stays.
 func TestJ20ExpiryDuringConnect(t *testing.T) {
 	t.Parallel()
-	g := newRig(t, func(c *connector.Config) {
+	g := start(t, func(c *connector.Config) {
 		withTokens(t, c)
 		c.Auth.JWT.Leeway = 0
 	})
 	end := time.Now().Truncate(time.Second).Add(2 * time.Second)
 	text := token(t, tokens.Values{"exp": end.Unix()})
-	c := g.come(visit{over: "tcp"})
+	c := g.come(rig.Visit{})
 	if err := c.Write([]byte("CONNECT\naccept-version:1.2\npasscode:" + text)); err != nil {
 		t.Fatal(err)
 	}
@@ -290,12 +291,12 @@ func TestJ20ExpiryDuringConnect(t *testing.T) {
 	if err := c.Write([]byte("\n\n\x00")); err != nil {
 		t.Fatal(err)
 	}
-	c.refused(auth.RefusedText)
+	c.Refused(auth.RefusedText)
 	end = time.Now().Truncate(time.Second).Add(2 * time.Second)
 	text = token(t, tokens.Values{"exp": end.Unix()})
 	<-time.After(time.Until(end) - 30*time.Millisecond)
 	each(40, func(int) {
-		s := &showing{g: g, v: visit{over: "tcp"}, token: text}
+		s := &showing{g: g, v: rig.Visit{}, token: text}
 		s.connect("passcode", text)
 		if s.conn == nil {
 			t.Error(s.err)
@@ -305,16 +306,16 @@ func TestJ20ExpiryDuringConnect(t *testing.T) {
 		f := s.frame
 		if f.Command == "CONNECTED" {
 			var err error
-			if f, err = s.conn.Read(patience); err != nil {
+			if f, err = s.conn.Read(rig.Patience); err != nil {
 				t.Error(err)
 			}
 		}
 		if got := f.Get("message"); f.Command != "ERROR" || got != auth.RefusedText && got != "token expired" {
 			t.Errorf("got %s", f)
 		}
-		if err := s.conn.ExpectClose(patience); err != nil {
+		if err := s.conn.ExpectClose(rig.Patience); err != nil {
 			t.Error(err)
 		}
 	})
-	until(t, "end of the sessions", func() bool { return len(g.Connections()) == 0 })
+	rig.Holds(t, "end of the sessions", func() bool { return len(g.Connections()) == 0 })
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/natstomp/natstomp/connector"
+	"github.com/natstomp/natstomp/test/rig"
 )
 
 // slots is limits.connections of each server of TestLimits; each row leaves all of them free.
@@ -16,8 +17,8 @@ const slots = 3
 // limit is one key of limits: what is allowed by it works, what is more does what section 7 of the design says.
 type limit struct {
 	key  string
-	set  func(*connector.Limits) // what this row needs beside small; it then has a server of its own
-	test func(g *rig, c *client) // c is connected
+	set  func(*connector.Limits)        // what this row needs beside small; it then has a server of its own
+	test func(g *server, c *rig.Client) // c is connected
 }
 
 // small are limits that a test reaches.
@@ -32,7 +33,7 @@ func small(l *connector.Limits) {
 // happens, and the slot of the connection is free again.
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	shared := newRig(t, func(c *connector.Config) {
+	shared := start(t, func(c *connector.Config) {
 		small(&c.Limits)
 		c.RPC.StompResponders = true
 	})
@@ -43,7 +44,7 @@ func TestLimits(t *testing.T) {
 			g := *shared
 			g.t = t
 			if row.set != nil {
-				g = *newRig(t, func(c *connector.Config) {
+				g = *start(t, func(c *connector.Config) {
 					small(&c.Limits)
 					row.set(&c.Limits)
 				})
@@ -63,17 +64,17 @@ func TestLimits(t *testing.T) {
 }
 
 // wantSlots waits until all slots are free, and uses them all.
-func (g *rig) wantSlots() {
+func (g *server) wantSlots() {
 	g.t.Helper()
-	until(g.t, "free slots", func() bool {
-		var open []*client
+	rig.Holds(g.t, "free slots", func() bool {
+		var open []*rig.Client
 		defer func() {
 			for _, c := range open {
 				_ = c.Close()
 			}
 		}()
 		for range slots {
-			c := g.come(visit{over: "tcp"})
+			c := g.come(rig.Visit{})
 			open = append(open, c)
 			if _, err := c.Connect("1.2"); err != nil {
 				return false
@@ -81,22 +82,14 @@ func (g *rig) wantSlots() {
 		}
 		return true
 	})
-	until(g.t, "end of them", func() bool { return len(g.Connections()) == 0 })
-}
-
-// octets writes what a client sends as it is.
-func (c *client) octets(text string) {
-	c.t.Helper()
-	if err := c.Write([]byte(text)); err != nil {
-		c.t.Fatal(err)
-	}
+	rig.Holds(g.t, "end of them", func() bool { return len(g.Connections()) == 0 })
 }
 
 // first is a client that has not sent its CONNECT.
-func (g *rig) first(connect string) *client {
+func (g *server) first(connect string) *rig.Client {
 	g.t.Helper()
-	c := g.come(visit{over: "tcp"})
-	c.octets(connect)
+	c := g.come(rig.Visit{})
+	c.Octets(connect)
 	return c
 }
 
@@ -104,46 +97,46 @@ func (g *rig) first(connect string) *client {
 func frameLimits() []limit {
 	x := func(n int) string { return strings.Repeat("x", n) }
 	return []limit{
-		{"headers", nil, func(g *rig, c *client) {
-			c.octets("SEND\ndestination:/topic/a\nreceipt:r\n" + strings.Repeat("a:b\n", 6) + "\n\x00")
-			c.receipt("r")
-			c.octets("SEND\ndestination:/topic/a\nreceipt:r\n" + strings.Repeat("a:b\n", 7) + "\n\x00")
-			c.refused("limits.headers is 8")
+		{"headers", nil, func(g *server, c *rig.Client) {
+			c.Octets("SEND\ndestination:/topic/a\nreceipt:r\n" + strings.Repeat("a:b\n", 6) + "\n\x00")
+			c.Receipt("r")
+			c.Octets("SEND\ndestination:/topic/a\nreceipt:r\n" + strings.Repeat("a:b\n", 7) + "\n\x00")
+			c.Refused("limits.headers is 8")
 		}},
-		{"header_line", nil, func(g *rig, c *client) {
-			c.octets("SEND\ndestination:/topic/a\nreceipt:r\na:" + x(254) + "\n\n\x00")
-			c.receipt("r")
-			c.octets("SEND\ndestination:/topic/a\nreceipt:r\na:" + x(255) + "\n\n\x00")
-			c.refused("limits.header_line is 256")
+		{"header_line", nil, func(g *server, c *rig.Client) {
+			c.Octets("SEND\ndestination:/topic/a\nreceipt:r\na:" + x(254) + "\n\n\x00")
+			c.Receipt("r")
+			c.Octets("SEND\ndestination:/topic/a\nreceipt:r\na:" + x(255) + "\n\n\x00")
+			c.Refused("limits.header_line is 256")
 		}},
-		{"passcode", nil, func(g *rig, c *client) {
-			g.first("CONNECT\naccept-version:1.2\npasscode:" + x(503) + "\n\n\x00").next("CONNECTED")
-			g.first("CONNECT\naccept-version:1.2\npasscode:" + x(504) + "\n\n\x00").refused("limits.passcode is 512")
+		{"passcode", nil, func(g *server, c *rig.Client) {
+			g.first("CONNECT\naccept-version:1.2\npasscode:" + x(503) + "\n\n\x00").Next("CONNECTED")
+			g.first("CONNECT\naccept-version:1.2\npasscode:" + x(504) + "\n\n\x00").Refused("limits.passcode is 512")
 		}},
-		{"frame_before_connect", nil, func(g *rig, c *client) {
+		{"frame_before_connect", nil, func(g *server, c *rig.Client) {
 			begin := "CONNECT\naccept-version:1.2\n" + strings.Repeat("a:"+x(249)+"\n", 6) + "passcode:"
 			rest := 2<<10 - len(begin) - len("\n\n\x00")
-			g.first(begin + x(rest) + "\n\n\x00").next("CONNECTED")
-			g.first(begin + x(rest+1) + "\n\n\x00").refused("limits.frame_before_connect is 2048")
+			g.first(begin + x(rest) + "\n\n\x00").Next("CONNECTED")
+			g.first(begin + x(rest+1) + "\n\n\x00").Refused("limits.frame_before_connect is 2048")
 		}},
-		{"body", nil, func(g *rig, c *client) {
-			c.send("/topic/a", x(1024), "receipt", "r")
-			c.receipt("r")
-			c.octets("SEND\ndestination:/topic/a\ncontent-length:1024\nreceipt:s\n\n" + x(1024) + "\x00")
-			c.receipt("s")
-			c.send("/topic/a", x(1025))
-			c.refused("limits.body is 1024")
+		{"body", nil, func(g *server, c *rig.Client) {
+			c.Publish("/topic/a", x(1024), "receipt", "r")
+			c.Receipt("r")
+			c.Octets("SEND\ndestination:/topic/a\ncontent-length:1024\nreceipt:s\n\n" + x(1024) + "\x00")
+			c.Receipt("s")
+			c.Publish("/topic/a", x(1025))
+			c.Refused("limits.body is 1024")
 		}},
-		{"destination", nil, func(g *rig, c *client) {
-			c.send("/topic/"+x(57), "", "receipt", "r")
-			c.receipt("r")
-			c.send("/topic/"+x(58), "")
-			c.refused("limits.destination is 64 (got 65)")
+		{"destination", nil, func(g *server, c *rig.Client) {
+			c.Publish("/topic/"+x(57), "", "receipt", "r")
+			c.Receipt("r")
+			c.Publish("/topic/"+x(58), "")
+			c.Refused("limits.destination is 64 (got 65)")
 		}},
-		{"id", nil, func(g *rig, c *client) {
-			c.subscribe(x(32), "/topic/a")
-			c.do("UNSUBSCRIBE", "id", x(33))
-			c.refused("limits.id is 32 (got 33)")
+		{"id", nil, func(g *server, c *rig.Client) {
+			c.Subscribe(x(32), "/topic/a")
+			c.Do("UNSUBSCRIBE", "id", x(33))
+			c.Refused("limits.id is 32 (got 33)")
 		}},
 	}
 }
@@ -151,92 +144,92 @@ func frameLimits() []limit {
 // sessionLimits are about what a session, or all of them, may have.
 func sessionLimits() []limit {
 	return []limit{
-		{"connections", nil, func(g *rig, c *client) {
+		{"connections", nil, func(g *server, c *rig.Client) {
 			b, d := g.login(), g.login()
-			e := g.come(visit{over: "ws"})
-			e.do("CONNECT", "accept-version", "1.2")
-			e.refused("connection limit reached") // The text that the design fixes.
-			for _, in := range []*client{b, c, d} {
-				in.alive()
+			e := g.come(rig.Visit{Over: "ws"})
+			e.Do("CONNECT", "accept-version", "1.2")
+			e.Refused("connection limit reached") // The text that the design fixes.
+			for _, in := range []*rig.Client{b, c, d} {
+				in.Alive()
 			}
 		}},
-		{"subscriptions", nil, func(g *rig, c *client) {
-			c.subscribe("1", "/topic/a")
-			c.subscribe("2", "/queue/a")
-			c.do("UNSUBSCRIBE", "id", "1", "receipt", "u")
-			c.receipt("u")
-			c.subscribe("3", "/topic/a")
-			c.do("SUBSCRIBE", "id", "4", "destination", "/topic/a")
-			c.refused("limits.subscriptions is 2")
+		{"subscriptions", nil, func(g *server, c *rig.Client) {
+			c.Subscribe("1", "/topic/a")
+			c.Subscribe("2", "/queue/a")
+			c.Do("UNSUBSCRIBE", "id", "1", "receipt", "u")
+			c.Receipt("u")
+			c.Subscribe("3", "/topic/a")
+			c.Do("SUBSCRIBE", "id", "4", "destination", "/topic/a")
+			c.Refused("limits.subscriptions is 2")
 		}},
-		{"transactions", nil, func(g *rig, c *client) {
+		{"transactions", nil, func(g *server, c *rig.Client) {
 			for _, name := range []string{"a", "b"} {
-				c.do("BEGIN", "transaction", name, "receipt", name)
-				c.receipt(name)
+				c.Do("BEGIN", "transaction", name, "receipt", name)
+				c.Receipt(name)
 			}
-			c.do("BEGIN", "transaction", "c")
-			c.refused("limits.transactions is 2")
+			c.Do("BEGIN", "transaction", "c")
+			c.Refused("limits.transactions is 2")
 		}},
-		{"transaction_frames", nil, func(g *rig, c *client) {
-			c.do("BEGIN", "transaction", "t")
+		{"transaction_frames", nil, func(g *server, c *rig.Client) {
+			c.Do("BEGIN", "transaction", "t")
 			for range 3 {
-				c.send("/topic/a", "x", "transaction", "t", "receipt", "r")
-				c.receipt("r")
+				c.Publish("/topic/a", "x", "transaction", "t", "receipt", "r")
+				c.Receipt("r")
 			}
-			c.send("/topic/a", "x", "transaction", "t")
-			c.refused("limits.transaction_frames is 3")
+			c.Publish("/topic/a", "x", "transaction", "t")
+			c.Refused("limits.transaction_frames is 3")
 		}},
-		{"transaction_bytes", nil, func(g *rig, c *client) {
+		{"transaction_bytes", nil, func(g *server, c *rig.Client) {
 			body := strings.Repeat("x", 800)
 			for _, name := range []string{"a", "b"} {
-				c.do("BEGIN", "transaction", name)
-				c.send("/topic/a", body, "transaction", name, "receipt", name)
-				c.receipt(name)
+				c.Do("BEGIN", "transaction", name)
+				c.Publish("/topic/a", body, "transaction", name, "receipt", name)
+				c.Receipt(name)
 			}
-			c.send("/topic/a", body, "transaction", "a")
-			c.refused("limits.transaction_bytes is 2048")
+			c.Publish("/topic/a", body, "transaction", "a")
+			c.Refused("limits.transaction_bytes is 2048")
 		}},
-		{"unacked", nil, func(g *rig, c *client) { pauses(g, c, "/queue/unacked", "x", 3, 3) }},
+		{"unacked", nil, func(g *server, c *rig.Client) { pauses(g, c, "/queue/unacked", "x", 3, 3) }},
 		// A pull asks for 64 KiB at least, so one message may be more than the limit.
-		{"unacked_bytes", func(l *connector.Limits) { l.Body, l.Unacked, l.UnackedBytes = 64<<10, 0, 256<<10 }, func(g *rig, c *client) {
+		{"unacked_bytes", func(l *connector.Limits) { l.Body, l.Unacked, l.UnackedBytes = 64<<10, 0, 256<<10 }, func(g *server, c *rig.Client) {
 			pauses(g, c, "/queue/a", strings.Repeat("x", 60_000), 4, 5)
 		}},
-		{"rpc_pending", nil, func(g *rig, c *client) {
+		{"rpc_pending", nil, func(g *server, c *rig.Client) {
 			quiet := g.login() // Is asked, and does not answer.
-			quiet.subscribe("1", "/query/q", "ack", "client")
-			c.subscribe("1", "/reply/a")
+			quiet.Subscribe("1", "/query/q", "ack", "client")
+			c.Subscribe("1", "/reply/a")
 			for range 2 {
-				c.send("/query/q", "x", "reply-to", "/reply/a")
+				c.Publish("/query/q", "x", "reply-to", "/reply/a")
 			}
-			c.send("/query/q", "x", "reply-to", "/reply/a")
-			if f := c.next("MESSAGE"); f.Get("x-error") != "overload" {
+			c.Publish("/query/q", "x", "reply-to", "/reply/a")
+			if f := c.Next("MESSAGE"); f.Get("x-error") != "overload" {
 				g.t.Errorf("got %s", f)
 			}
-			c.alive() // The third one was refused, and that is all.
+			c.Alive() // The third one was refused, and that is all.
 		}},
-		{"queues", func(l *connector.Limits) { l.Queues = 2 }, func(g *rig, c *client) {
+		{"queues", func(l *connector.Limits) { l.Queues = 2 }, func(g *server, c *rig.Client) {
 			for _, name := range []string{"a", "b", "a"} {
-				c.send("/queue/"+name, "x", "receipt", name)
-				c.receipt(name)
+				c.Publish("/queue/"+name, "x", "receipt", name)
+				c.Receipt(name)
 			}
-			c.send("/queue/c", "x")
-			c.refused("limits.queues")
+			c.Publish("/queue/c", "x")
+			c.Refused("limits.queues")
 		}},
-		{"durables", func(l *connector.Limits) { l.Durables = 1 }, func(g *rig, c *client) {
-			c.subscribe("1", "/topic-store/a", "durable-subscription-name", "one")
-			c.do("SUBSCRIBE", "id", "2", "destination", "/topic-store/a", "durable-subscription-name", "two")
-			c.refused("limits.durables")
+		{"durables", func(l *connector.Limits) { l.Durables = 1 }, func(g *server, c *rig.Client) {
+			c.Subscribe("1", "/topic-store/a", "durable-subscription-name", "one")
+			c.Do("SUBSCRIBE", "id", "2", "destination", "/topic-store/a", "durable-subscription-name", "two")
+			c.Refused("limits.durables")
 		}},
-		{"publish_window", func(l *connector.Limits) { l.PublishWindow = 2 }, func(g *rig, c *client) {
+		{"publish_window", func(l *connector.Limits) { l.PublishWindow = 2 }, func(g *server, c *rig.Client) {
 			for i := range 100 {
-				c.send("/queue/a", "x", "receipt", fmt.Sprint(i))
+				c.Publish("/queue/a", "x", "receipt", fmt.Sprint(i))
 			}
 			most := 0
 			for i := range 100 {
 				for _, shown := range g.Connections() {
 					most = max(most, shown.PendingReceipts)
 				}
-				c.receipt(fmt.Sprint(i))
+				c.Receipt(fmt.Sprint(i))
 			}
 			if most > 2 {
 				g.t.Errorf("%d frames waited for NATS", most)
@@ -247,27 +240,27 @@ func sessionLimits() []limit {
 
 // pauses stores messages and wants a consumer that acknowledges nothing to get some and then no more; the next one goes to
 // somebody else, and an ACK lets it go on.
-func pauses(g *rig, c *client, queue, body string, least, most int) {
+func pauses(g *server, c *rig.Client, queue, body string, least, most int) {
 	g.t.Helper()
 	for range most + 2 {
-		c.send(queue, body)
+		c.Publish(queue, body)
 	}
-	c.send(queue, body, "receipt", "stored")
-	c.receipt("stored")
-	c.subscribe("1", queue, "ack", "client-individual")
+	c.Publish(queue, body, "receipt", "stored")
+	c.Receipt("stored")
+	c.Subscribe("1", queue, "ack", "client-individual")
 	var first string
 	for i := range least {
-		if m := c.next("MESSAGE"); i == 0 {
+		if m := c.Next("MESSAGE"); i == 0 {
 			first = m.Get("ack")
 		}
 	}
 	other := g.login()
-	other.subscribe("1", queue, "ack", "client-individual", "prefetch-count", "1")
-	other.next("MESSAGE") // What c did not ask for.
-	c.do("BEGIN", "transaction", "t", "receipt", "t")
+	other.Subscribe("1", queue, "ack", "client-individual", "prefetch-count", "1")
+	other.Next("MESSAGE") // What c did not ask for.
+	c.Do("BEGIN", "transaction", "t", "receipt", "t")
 	got := least
 	for {
-		m, err := c.Read(patience)
+		m, err := c.Read(rig.Patience)
 		if err != nil || m.Command == "RECEIPT" {
 			break
 		}
@@ -276,8 +269,8 @@ func pauses(g *rig, c *client, queue, body string, least, most int) {
 	if got > most {
 		g.t.Errorf("got %d messages, want at most %d", got, most)
 	}
-	c.do("ACK", "id", first)
-	c.next("MESSAGE")
+	c.Do("ACK", "id", first)
+	c.Next("MESSAGE")
 }
 
 // timeLimits are about time, and about sockets that do not take what is sent.
@@ -285,52 +278,52 @@ func timeLimits() []limit {
 	stuck := func(l *connector.Limits) {
 		l.Body, l.PendingBytes, l.WriteStall = 64<<10, 256<<10, time.Minute
 	}
-	flood := func(g *rig, c *client) *client {
-		c.subscribe("1", "/topic/flood")
+	flood := func(g *server, c *rig.Client) *rig.Client {
+		c.Subscribe("1", "/topic/flood")
 		from := g.login()
 		for range 400 {
-			from.send("/topic/flood", strings.Repeat("x", 60_000))
+			from.Publish("/topic/flood", strings.Repeat("x", 60_000))
 		}
-		from.send("/topic/flood", "last", "receipt", "all")
-		from.receipt("all")
+		from.Publish("/topic/flood", "last", "receipt", "all")
+		from.Receipt("all")
 		return from
 	}
 	return []limit{
-		{"connect_timeout", func(l *connector.Limits) { l.ConnectTimeout = 300 * time.Millisecond }, func(g *rig, c *client) {
+		{"connect_timeout", func(l *connector.Limits) { l.ConnectTimeout = 300 * time.Millisecond }, func(g *server, c *rig.Client) {
 			slow := g.first("CONNECT\naccept-version:1.2\n")
 			begun := time.Now()
-			slow.refused("limits.connect_timeout (300ms)")
+			slow.Refused("limits.connect_timeout (300ms)")
 			if took := time.Since(begun); took < 250*time.Millisecond || took > 2*time.Second {
 				g.t.Errorf("closed after %v", took)
 			}
-			c.alive() // It was there for longer.
+			c.Alive() // It was there for longer.
 		}},
-		{"heartbeat", func(l *connector.Limits) { l.Heartbeat = 150 * time.Millisecond }, func(g *rig, c *client) {
-			beats := g.come(visit{over: "tcp"})
-			if got := beats.connect("heart-beat", "1,1").Get("heart-beat"); got != "150,150" {
+		{"heartbeat", func(l *connector.Limits) { l.Heartbeat = 150 * time.Millisecond }, func(g *server, c *rig.Client) {
+			beats := g.come(rig.Visit{})
+			if got := beats.Login("heart-beat", "1,1").Get("heart-beat"); got != "150,150" {
 				g.t.Errorf("offers %q", got)
 			}
-			if err := beats.ReadBeat(patience); err != nil {
+			if err := beats.ReadBeat(rig.Patience); err != nil {
 				g.t.Error(err)
 			}
-			until(g.t, "end of the silent one", func() bool { return len(g.audit("client.timeout")) == 1 })
-			c.alive() // It has asked for none.
+			rig.Holds(g.t, "end of the silent one", func() bool { return len(g.audit("client.timeout")) == 1 })
+			c.Alive() // It has asked for none.
 		}},
-		{"frames_per_second", func(l *connector.Limits) { l.FramesPerSecond = 10 }, func(g *rig, c *client) {
+		{"frames_per_second", func(l *connector.Limits) { l.FramesPerSecond = 10 }, func(g *server, c *rig.Client) {
 			for range 8 { // Those of a second, with what alive sends.
-				c.send("/topic/a", "x")
+				c.Publish("/topic/a", "x")
 			}
-			c.alive()
+			c.Alive()
 			<-time.After(time.Second)
 			for range 21 { // More than two seconds may have.
 				_ = c.Write([]byte("SEND\ndestination:/topic/a\n\n\x00"))
 			}
-			c.refused("limits.frames_per_second is 10")
+			c.Refused("limits.frames_per_second is 10")
 		}},
-		{"pending_bytes", stuck, func(g *rig, c *client) {
-			flood(g, c).alive()
+		{"pending_bytes", stuck, func(g *server, c *rig.Client) {
+			flood(g, c).Alive()
 			for {
-				if f, err := c.Read(patience); err != nil || f.Command == "ERROR" {
+				if f, err := c.Read(rig.Patience); err != nil || f.Command == "ERROR" {
 					if f.Get("message") != "slow consumer" { // The text that the design fixes.
 						g.t.Errorf("got %s, %v", f, err)
 					}
@@ -341,12 +334,12 @@ func timeLimits() []limit {
 				g.t.Errorf("got the audit lines %v", all)
 			}
 		}},
-		{"slow_consumer", func(l *connector.Limits) { stuck(l); l.SlowConsumer = "drop" }, func(g *rig, c *client) {
+		{"slow_consumer", func(l *connector.Limits) { stuck(l); l.SlowConsumer = "drop" }, func(g *server, c *rig.Client) {
 			from := flood(g, c)
 			got := 0
-			c.do("UNSUBSCRIBE", "id", "1", "receipt", "u")
+			c.Do("UNSUBSCRIBE", "id", "1", "receipt", "u")
 			for {
-				f, err := c.Read(patience)
+				f, err := c.Read(rig.Patience)
 				if err != nil || f.Command != "MESSAGE" {
 					if f.Get("receipt-id") != "u" {
 						g.t.Errorf("got %s, %v", f, err)
@@ -358,12 +351,12 @@ func timeLimits() []limit {
 			if got == 0 || got > 400 {
 				g.t.Errorf("got %d of 401 messages", got)
 			}
-			c.alive()
-			from.alive()
+			c.Alive()
+			from.Alive()
 		}},
-		{"write_stall", func(l *connector.Limits) { stuck(l); l.PendingBytes, l.WriteStall = 64<<20, 300*time.Millisecond }, func(g *rig, c *client) {
-			flood(g, c).alive()
-			until(g.t, "end of the one that does not read", func() bool { return len(g.Connections()) == 1 })
+		{"write_stall", func(l *connector.Limits) { stuck(l); l.PendingBytes, l.WriteStall = 64<<20, 300*time.Millisecond }, func(g *server, c *rig.Client) {
+			flood(g, c).Alive()
+			rig.Holds(g.t, "end of the one that does not read", func() bool { return len(g.Connections()) == 1 })
 			if all := g.audit("client.slow"); len(all) != 1 || all[0]["reason"] != "limits.write_stall" {
 				g.t.Errorf("got the audit lines %v", all)
 			}

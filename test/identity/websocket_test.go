@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/natstomp/natstomp/connector"
+	"github.com/natstomp/natstomp/test/rig"
 )
 
 const (
@@ -32,14 +33,14 @@ type socket struct {
 }
 
 // socket shakes hands with these further headers, and returns those of the answer.
-func (g *rig) socket(headers ...string) (*socket, http.Header) {
+func (g *server) socket(headers ...string) (*socket, http.Header) {
 	g.t.Helper()
-	nc, err := net.Dial("tcp", g.at("ws"))
+	nc, err := net.Dial("tcp", g.At("ws"))
 	if err != nil {
 		g.t.Fatal(err)
 	}
 	g.t.Cleanup(func() { _ = nc.Close() })
-	if err := nc.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := nc.SetDeadline(time.Now().Add(rig.Patience)); err != nil {
 		g.t.Fatal(err)
 	}
 	lines := append([]string{
@@ -138,7 +139,7 @@ func zeros(t *testing.T) []byte {
 // TestDeflateBomb (W3): compression is not agreed on, whatever is offered, and 256 MiB that come as 261 KB all the same end
 // the connection before anything is unpacked.
 func TestDeflateBomb(t *testing.T) {
-	g := newRig(t, nil)
+	g := start(t, nil)
 	bomb := zeros(t)
 	for _, offer := range []string{"permessage-deflate", "permessage-deflate; client_max_window_bits; server_no_context_takeover", "x-webkit-deflate-frame", ""} {
 		var headers []string
@@ -163,7 +164,7 @@ func TestDeflateBomb(t *testing.T) {
 // limit ends it as it ends what comes in one piece.
 func TestOneByteFragments(t *testing.T) {
 	const fragments = 131_000
-	g := newRig(t, func(c *connector.Config) { c.Limits.Body = fragments + 1_000 })
+	g := start(t, func(c *connector.Config) { c.Limits.Body = fragments + 1_000 })
 	crumbs := func(begin string, n int) []byte {
 		b := appendFrame(nil, text, []byte(begin))
 		for range n {
@@ -180,7 +181,7 @@ func TestOneByteFragments(t *testing.T) {
 	if _, payload := open.frame(); !bytes.HasPrefix(payload, []byte("CONNECTED\n")) {
 		t.Fatalf("got %q", payload)
 	}
-	until(t, "all fragments", func() bool {
+	rig.Holds(t, "all fragments", func() bool {
 		all := g.Connections()
 		return len(all) == 1 && all[0].OctetsIn >= fragments
 	})
@@ -218,7 +219,7 @@ func TestOneByteFragments(t *testing.T) {
 // TestFragmentsBeforeConnectEnd: a message that is never finished does not outlive limits.connect_timeout.
 func TestFragmentsBeforeConnectEnd(t *testing.T) {
 	t.Parallel()
-	g := newRig(t, func(c *connector.Config) { c.Limits.ConnectTimeout = 500 * time.Millisecond })
+	g := start(t, func(c *connector.Config) { c.Limits.ConnectTimeout = 500 * time.Millisecond })
 	s, _ := g.socket()
 	begun := time.Now()
 	dripping := make(chan struct{})

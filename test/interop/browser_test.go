@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/testserver"
 )
 
@@ -85,12 +86,12 @@ func launchBrowser() (*browser, error) {
 		exited: make(chan struct{}), address: listener.Addr().String(),
 		orders: make(chan order, 1024), driven: make(chan struct{}, 1), sessions: make(map[string]*framed),
 	}
-	b.server = &http.Server{Handler: b.pages(modules), ReadHeaderTimeout: patience}
+	b.server = &http.Server{Handler: b.pages(modules), ReadHeaderTimeout: rig.Patience}
 	go func() { _ = b.server.Serve(listener) }()
 	if err := b.open(program); err != nil {
 		return b, err
 	}
-	timeout := time.NewTimer(patience)
+	timeout := time.NewTimer(rig.Patience)
 	defer timeout.Stop()
 	select {
 	case <-b.driven:
@@ -98,7 +99,7 @@ func launchBrowser() (*browser, error) {
 	case <-b.exited:
 		err = errors.New("it ended")
 	case <-timeout.C:
-		err = fmt.Errorf("it did not load the page within %v", patience)
+		err = fmt.Errorf("it did not load the page within %v", rig.Patience)
 	}
 	b.close()
 	return nil, fmt.Errorf("%s: %w\n%s", program, err, b.stderr.Bytes())
@@ -151,8 +152,9 @@ func (b *browser) close() {
 }
 
 // closeBrowser is for the end of all tests.
-func closeBrowser() {
+func closeBrowser() error {
 	if launched != nil {
 		launched.close()
 	}
+	return nil
 }

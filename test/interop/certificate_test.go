@@ -2,16 +2,9 @@ package interop_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +15,7 @@ import (
 
 	"github.com/go-stomp/stomp/v3"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/testserver"
 )
 
@@ -33,20 +27,19 @@ func TestReportCertificatesOfClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := certificates(t)
-	policy := filepath.Join(t.TempDir(), "policy.csv")
-	if err := os.WriteFile(policy, []byte("p, spiffe://example.org/billing, queues, billing, *, allow\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	srv := testserver.Start(t, "--listeners-tls-address", "127.0.0.1:0", "--listeners-tls-cert-file", f.server.cert,
-		"--listeners-tls-key-file", f.server.key, "--listeners-tls-client-ca-file", f.authority, "--authz-policy", policy)
+	authority := rig.Put(t, "authority.pem", string(rig.Authority().PEM()))
+	cert, key := rig.Authority().Server(t)
+	ownCert, ownKey := rig.Files(t, rig.Authority().Named(t, "spiffe://example.org/billing", time.Now().Add(time.Hour)))
+	policy := rig.Put(t, "policy.csv", "p, spiffe://example.org/billing, queues, billing, *, allow\n")
+	srv := testserver.Start(t, "--listeners-tls-address", "127.0.0.1:0", "--listeners-tls-cert-file", cert,
+		"--listeners-tls-key-file", key, "--listeners-tls-client-ca-file", authority, "--authz-policy", policy)
 	m := regexp.MustCompile(`(?m)^ +tls +(127\.0\.0\.1:[0-9]+)`).FindStringSubmatch(srv.Log())
 	if m == nil {
 		t.Fatal("no TLS listener in the start block")
 	}
 	host, port, _ := strings.Cut(m[1], ":")
 	run := func(name string, args ...string) error {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), rig.Patience)
 		defer cancel()
 		out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
 		if err != nil {
@@ -58,32 +51,26 @@ func TestReportCertificatesOfClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	const reason = "client didn't provide a certificate"
-	again := time.NewTicker(5 * time.Millisecond) // The log may come a moment later.
-	defer again.Stop()
 	for name, send := range map[string]func(shown ...string) error{
-		"go-stomp": func(shown ...string) error { return sendByGoStomp(f.authority, m[1], shown...) },
+		"go-stomp": func(shown ...string) error { return sendByGoStomp(authority, m[1], shown...) },
 		"stomp.py": func(shown ...string) error {
-			return run(python, append([]string{"-B", "testdata/certificate.py", host, port, "/queue/billing", f.authority}, shown...)...)
+			return run(python, append([]string{"-B", "testdata/certificate.py", host, port, "/queue/billing", authority}, shown...)...)
 		},
 		"stompit": func(shown ...string) error {
-			return run("node", append([]string{javascript + "/certificate.mjs", modules, host, port, "/queue/billing", f.authority}, shown...)...)
+			return run("node", append([]string{javascript + "/certificate.mjs", modules, host, port, "/queue/billing", authority}, shown...)...)
 		},
 	} {
 		before := strings.Count(srv.Log(), reason)
 		if err := send(); err == nil {
 			t.Errorf("%s: a message is taken from a client without a certificate", name)
 		}
-		for end := time.Now().Add(patience); strings.Count(srv.Log(), reason) == before; <-again.C {
-			if time.Now().After(end) {
-				t.Fatalf("%s: the log has no reason for the refusal", name)
-			}
-		}
-		if err := send(f.client.cert, f.client.key); err != nil {
+		rig.Holds(t, "the reason for the refusal of "+name+" in the log", func() bool { return strings.Count(srv.Log(), reason) > before })
+		if err := send(ownCert, ownKey); err != nil {
 			t.Errorf("%s: with a certificate: %v", name, err)
 		}
 	}
-	_, js := native(t, srv)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	_, js := rig.Native(t, srv.NATSURL)
+	ctx, cancel := context.WithTimeout(t.Context(), rig.Patience)
 	defer cancel()
 	name, err := js.StreamNameBySubject(ctx, "stomp.queue.billing")
 	if err != nil {
@@ -113,7 +100,7 @@ func sendByGoStomp(authority, address string, shown ...string) error {
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
-	socket, err := tls.DialWithDialer(&net.Dialer{Timeout: patience}, "tcp", address, config)
+	socket, err := tls.DialWithDialer(&net.Dialer{Timeout: rig.Patience}, "tcp", address, config)
 	if err != nil {
 		return err
 	}
@@ -126,63 +113,4 @@ func sendByGoStomp(authority, address string, shown ...string) error {
 		return err
 	}
 	return c.Disconnect()
-}
-
-// signed names the files of a certificate and its key.
-type signed struct{ cert, key string }
-
-// files are those of an authority and of what it has signed.
-type files struct {
-	authority      string
-	server, client signed
-}
-
-func certificates(t *testing.T) files {
-	t.Helper()
-	dir := t.TempDir()
-	write := func(name, kind string, der []byte) string {
-		file := filepath.Join(dir, name+".pem")
-		if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return file
-	}
-	sign := func(serial int64, template, parent *x509.Certificate, by *ecdsa.PrivateKey) ([]byte, *ecdsa.PrivateKey) {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if by == nil {
-			by = key
-		}
-		template.SerialNumber = big.NewInt(serial)
-		template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-		der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, by)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return der, key
-	}
-	root := &x509.Certificate{
-		Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, key := sign(1, root, root, nil)
-	f := files{authority: write("authority", "CERTIFICATE", der)}
-	issue := func(serial int64, name string, template *x509.Certificate) signed {
-		der, own := sign(serial, template, root, key)
-		private, err := x509.MarshalPKCS8PrivateKey(own)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return signed{write(name, "CERTIFICATE", der), write(name+"-key", "PRIVATE KEY", private)}
-	}
-	f.server = issue(2, "server", &x509.Certificate{
-		Subject: pkix.Name{CommonName: "server"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	})
-	f.client = issue(3, "client", &x509.Certificate{
-		Subject: pkix.Name{CommonName: "billing"}, URIs: []*url.URL{{Scheme: "spiffe", Host: "example.org", Path: "/billing"}},
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	})
-	return f
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/testserver"
 )
 
@@ -59,7 +60,7 @@ func TestDocsStompPy(t *testing.T) {
 	if err := os.WriteFile(file, source, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), rig.Patience)
 	defer cancel()
 	wantOutput(t, withContext(ctx, pythonCommand(t, file)))
 	wantEmptyOrders(t, srv)
@@ -89,7 +90,7 @@ func TestDocsJavaScript(t *testing.T) {
 			if err := os.WriteFile(file, program(t, clientsDoc, language, address, actual), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), rig.Patience)
 			defer cancel()
 			wantOutput(t, exec.CommandContext(ctx, "node", file))
 			wantEmptyOrders(t, srv)
@@ -126,7 +127,7 @@ func TestDocsGoStomp(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("the program does not build: %v\n%s", err, out)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), rig.Patience)
 	defer cancel()
 	wantOutput(t, exec.CommandContext(ctx, binary))
 	wantEmptyOrders(t, srv)
@@ -149,8 +150,8 @@ func wantEmptyOrders(t *testing.T, srv *testserver.Server) {
 	if !bytes.Contains(text, []byte("consumer next "+name+" stomp")) {
 		t.Errorf("%s does not name the stream %s", clientsDoc, name)
 	}
-	_, js := native(t, srv)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	_, js := rig.Native(t, srv.NATSURL)
+	ctx, cancel := context.WithTimeout(t.Context(), rig.Patience)
 	defer cancel()
 	stream, err := js.Stream(ctx, name)
 	if err != nil {

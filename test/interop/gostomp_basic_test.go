@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/go-stomp/stomp/v3"
+
+	"github.com/natstomp/natstomp/test/rig"
 )
 
 // versions are those that both clients speak.
@@ -310,7 +312,7 @@ func (s *goSub) leave() error {
 
 // untilEnd waits until the subscription has ended.
 func (s *goSub) untilEnd() error {
-	timeout := time.NewTimer(patience)
+	timeout := time.NewTimer(rig.Patience)
 	defer timeout.Stop()
 	for {
 		select {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/go-stomp/stomp/v3"
+
+	"github.com/natstomp/natstomp/test/rig"
 )
 
 // attach connects and subscribes.
@@ -109,7 +111,7 @@ func goCompeting(r *goRun) error {
 	for n := range r.Count {
 		select {
 		case err = <-seen:
-		case <-time.After(patience):
+		case <-time.After(rig.Patience):
 			err = errors.New("no further message")
 		}
 		if err != nil {

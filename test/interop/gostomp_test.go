@@ -14,6 +14,7 @@ import (
 	"github.com/go-stomp/stomp/v3"
 	"github.com/go-stomp/stomp/v3/frame"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/testserver"
 )
 
@@ -141,15 +142,15 @@ func (r *goRun) dialVersion(who, version string, opts ...func(*stomp.Conn) error
 
 	opts = append(opts,
 		stomp.ConnOpt.Logger(silent{}),
-		stomp.ConnOpt.RcvReceiptTimeout(patience),
-		stomp.ConnOpt.DisconnectReceiptTimeout(patience),
+		stomp.ConnOpt.RcvReceiptTimeout(rig.Patience),
+		stomp.ConnOpt.DisconnectReceiptTimeout(rig.Patience),
 		stomp.ConnOpt.UnsubscribeReceiptTimeout(time.Second),
 		stomp.ConnOpt.ResponseHeaders(func(h *frame.Header) { r.reportFrame("connected", who, h, nil) }),
 	)
 	if version != "" {
 		opts = append(opts, stomp.ConnOpt.AcceptVersion(stomp.Version(version)))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), rig.Patience)
 	defer cancel()
 	c, err := stomp.ConnectWithContext(ctx, socket, opts...)
 	if err != nil {
@@ -292,7 +293,7 @@ func (s *goSub) next() (*stomp.Message, error) {
 }
 
 func (s *goSub) nextAny() (*stomp.Message, error) {
-	timeout := time.NewTimer(patience)
+	timeout := time.NewTimer(rig.Patience)
 	defer timeout.Stop()
 	select {
 	case m, ok := <-s.messages:

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -83,7 +84,7 @@ func answer(t *testing.T, c *stompclient.Conn, f stompclient.Frame) stompclient.
 		t.Fatal(err)
 	}
 	for {
-		got, err := c.Read(patience)
+		got, err := c.Read(rig.Patience)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +111,7 @@ func sendRow(t *testing.T, c *stompclient.Conn, row headerRow, destination strin
 	}
 	var receipt, message stompclient.Frame
 	for receipt.Command == "" || row.here == "passes" && message.Command == "" {
-		got, err := c.Read(patience)
+		got, err := c.Read(rig.Patience)
 		switch {
 		case err != nil:
 			t.Fatal(err)
@@ -139,7 +140,7 @@ func nackRow(t *testing.T, c *stompclient.Conn, row headerRow, _ string) stompcl
 	if err := c.Send(stompclient.New("SEND", "destination", queue)); err != nil {
 		t.Fatal(err)
 	}
-	m, err := c.Read(patience)
+	m, err := c.Read(rig.Patience)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,28 +3,18 @@ package interop_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/testserver"
 )
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	closeBrowser()
-	testserver.Clean()
-	if code == 0 {
-		// go-stomp's Unsubscribe leaves this one behind when it misses its own wake-up.
-		ignored := goleak.IgnoreAnyFunction("github.com/go-stomp/stomp/v3.waitWithTimeout.func1")
-		if err := goleak.Find(ignored); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
+	// go-stomp's Unsubscribe leaves this one behind when it misses its own wake-up.
+	rig.Main(m, closeBrowser, goleak.IgnoreAnyFunction("github.com/go-stomp/stomp/v3.waitWithTimeout.func1"))
 }
 
 // clients are the libraries under test.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -73,7 +74,7 @@ func runCommands(t *testing.T, srv *testserver.Server, page string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), rig.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-ec", blocks[0][1])
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "KUBEMQ_STOMP_URL=tcp://"+srv.TCPAddr)

@@ -3,10 +3,8 @@ package interop_test
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,34 +12,12 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/testserver"
 )
 
-// native is a NATS client of its own, beside natstomp.
-func native(t *testing.T, srv *testserver.Server) (*nats.Conn, jetstream.JetStream) {
-	t.Helper()
-	nc, err := nats.Connect(srv.NATSURL, nats.Timeout(patience))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return nc, js
-}
-
 // subject is a channel as NATS has it.
 func subject(channel string) string { return strings.ReplaceAll(channel, "/", ".") }
-
-// queueStream is the name of the stream of a queue, as the documentation has it.
-func queueStream(channel string) string {
-	dotted := subject(channel)
-	name := regexp.MustCompile(`[^A-Za-z0-9_-]`).ReplaceAllString(strings.ReplaceAll(dotted, ".", "_"), "-")
-	sum := sha256.Sum256([]byte(dotted))
-	return fmt.Sprintf("Q_%s_%x", name[:min(len(name), 60)], sum[:4])
-}
 
 // natsSamples are those samples whose headers NATS carries under their own names.
 func natsSamples(c client, version string) []outgoing {
@@ -87,7 +63,7 @@ func TestNativeTopicSubscriber(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t)
 	each(t, []string{"1.2"}, func(t *testing.T, c client, version string) {
-		nc, _ := native(t, srv)
+		nc, _ := rig.Native(t, srv.NATSURL)
 		ch := channel(t)
 		sub, err := nc.SubscribeSync(subject(ch))
 		if err != nil {
@@ -101,7 +77,7 @@ func TestNativeTopicSubscriber(t *testing.T) {
 			Version: version, Destination: "/topic/" + ch, Messages: sent,
 		}).finish(t)
 		for i, want := range sent {
-			got, err := sub.NextMsg(patience)
+			got, err := sub.NextMsg(rig.Patience)
 			if err != nil {
 				t.Fatalf("message %d: %v", i, err)
 			}
@@ -120,7 +96,7 @@ func TestNativeTopicPublisher(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t)
 	each(t, []string{"1.1", "1.2"}, func(t *testing.T, c client, version string) {
-		nc, _ := native(t, srv)
+		nc, _ := rig.Native(t, srv.NATSURL)
 		ch := channel(t)
 		consumer := c.start(t, srv, "consume", options{
 			Version: version, Destination: "/topic/" + ch, Ack: "auto", Count: len(natsSamples(c, version)),
@@ -158,20 +134,20 @@ func TestNativeQueuePublisher(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t)
 	each(t, []string{"1.2"}, func(t *testing.T, c client, version string) {
-		_, js := native(t, srv)
+		_, js := rig.Native(t, srv.NATSURL)
 		ch := channel(t)
 		consumer := c.start(t, srv, "consume", options{
 			Version: version, Destination: "/queue/" + ch, Ack: "client-individual", Count: len(natsSamples(c, version)),
 		})
 		consumer.await(t, "ready", 1) // The first use has made the queue.
 		for i, m := range natsSamples(c, version) {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), rig.Patience)
 			ack, err := js.PublishMsg(ctx, toNATS("stomp.queue."+subject(ch), m))
 			cancel()
 			if err != nil {
 				t.Fatalf("message %d: %v", i, err)
 			}
-			if want := queueStream(ch); ack.Stream != want {
+			if want := rig.QueueStream(subject(ch)); ack.Stream != want {
 				t.Fatalf("stored in stream %q, want %q", ack.Stream, want)
 			}
 		}
@@ -189,21 +165,21 @@ func TestNativeQueueConsumer(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t)
 	each(t, []string{"1.2"}, func(t *testing.T, c client, version string) {
-		_, js := native(t, srv)
+		_, js := rig.Native(t, srv.NATSURL)
 		ch := channel(t)
 		sent := natsSamples(c, version)
 		c.start(t, srv, "publish", options{
 			Version: version, Destination: "/queue/" + ch, Messages: sent,
 		}).finish(t)
 
-		ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*rig.Patience)
 		defer cancel()
-		durable, err := js.Consumer(ctx, queueStream(ch), "stomp")
+		durable, err := js.Consumer(ctx, rig.QueueStream(subject(ch)), "stomp")
 		if err != nil {
-			t.Fatalf("the shared durable of stream %s: %v", queueStream(ch), err)
+			t.Fatalf("the shared durable of stream %s: %v", rig.QueueStream(subject(ch)), err)
 		}
 		for taken := 0; taken < len(sent); {
-			batch, err := durable.Fetch(len(sent)-taken, jetstream.FetchMaxWait(patience))
+			batch, err := durable.Fetch(len(sent)-taken, jetstream.FetchMaxWait(rig.Patience))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -223,7 +199,7 @@ func TestNativeQueueConsumer(t *testing.T) {
 		if _, err := js.Publish(ctx, "stomp.queue."+subject(ch), []byte("given back")); err != nil {
 			t.Fatal(err)
 		}
-		m, err := durable.Next(jetstream.FetchMaxWait(patience))
+		m, err := durable.Next(jetstream.FetchMaxWait(rig.Patience))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,7 +226,7 @@ func TestNativeCompeting(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t)
 	const share = 40
-	_, js := native(t, srv)
+	_, js := rig.Native(t, srv.NATSURL)
 	ch := channel(t)
 	var running []*session
 	for _, c := range clients {
@@ -261,9 +237,9 @@ func TestNativeCompeting(t *testing.T) {
 		s.await(t, "ready", 1)
 		running = append(running, s)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*rig.Patience)
 	defer cancel()
-	durable, err := js.Consumer(ctx, queueStream(ch), "stomp")
+	durable, err := js.Consumer(ctx, rig.QueueStream(subject(ch)), "stomp")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +247,7 @@ func TestNativeCompeting(t *testing.T) {
 	settled := make(chan error, 1)
 	go func() { // Takes its own share.
 		for range share {
-			m, err := durable.Next(jetstream.FetchMaxWait(patience))
+			m, err := durable.Next(jetstream.FetchMaxWait(rig.Patience))
 			if err != nil {
 				settled <- err
 				return
@@ -311,7 +287,7 @@ func TestNativeWildcard(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t)
 	each(t, []string{"1.1", "1.2"}, func(t *testing.T, c client, version string) {
-		nc, js := native(t, srv)
+		nc, js := rig.Native(t, srv.NATSURL)
 		ch := channel(t)
 		all := c.start(t, srv, "consume", options{
 			Version: version, Destination: "/topic/" + ch + "/>", Ack: "auto", Count: 3,
@@ -321,7 +297,7 @@ func TestNativeWildcard(t *testing.T) {
 		})
 		all.await(t, "ready", 1)
 		one.await(t, "ready", 1)
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), rig.Patience)
 		defer cancel()
 		_, err := js.Publish(ctx, "stomp.queue."+subject(ch)+".none", []byte("no such queue"))
 		if err == nil || !errors.Is(err, jetstream.ErrNoStreamResponse) {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/natstomp/natstomp/test/rig"
 )
 
 const readme = "../../README.md"
@@ -37,7 +39,7 @@ func TestReadme(t *testing.T) {
 	address := readmeServe(t, commands[0][1])
 	host, port, _ := strings.Cut(address, ":")
 
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), rig.Patience)
 	defer cancel()
 	script := program(t, readme, "bash", "/dev/tcp/127.0.0.1/61613", "/dev/tcp/"+host+"/"+port)
 	out, err := exec.CommandContext(ctx, "bash", "-eu", "-c", string(script)).CombinedOutput()

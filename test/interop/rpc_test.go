@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/testserver"
 )
 
@@ -87,7 +88,7 @@ func TestMicroServiceAnswers(t *testing.T) {
 	srv := testserver.Start(t)
 	for _, pattern := range []string{"query", "command"} {
 		each(t, []string{"1.0", "1.1", "1.2"}, func(t *testing.T, c client, version string) {
-			nc, _ := native(t, srv)
+			nc, _ := rig.Native(t, srv.NATSURL)
 			ch := channel(t, pattern)
 			service, err := micro.AddService(nc, micro.Config{Name: "doubler", Version: "1.0.0"})
 			if err != nil {
@@ -135,13 +136,13 @@ func TestClientAnswersNative(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t, "--rpc-stomp-responders")
 	each(t, []string{"1.0", "1.1", "1.2"}, func(t *testing.T, c client, version string) {
-		nc, _ := native(t, srv)
+		nc, _ := rig.Native(t, srv.NATSURL)
 		ch := channel(t)
 		responder := c.start(t, srv, "respond", options{Version: version, Destination: "/query/" + ch, Count: rpcRequests})
 		responder.await(t, "ready", 1)
 		for n := range rpcRequests {
 			body := fmt.Sprint(n)
-			m, err := nc.RequestMsg(&nats.Msg{Subject: "stomp.query." + subject(ch), Data: []byte(body)}, patience)
+			m, err := nc.RequestMsg(&nats.Msg{Subject: "stomp.query." + subject(ch), Data: []byte(body)}, rig.Patience)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -151,7 +152,7 @@ func TestClientAnswersNative(t *testing.T) {
 		}
 		responder.finish(t)
 		began := time.Now()
-		if _, err := nc.Request("stomp.query."+subject(ch), nil, patience); !errors.Is(err, nats.ErrNoResponders) || time.Since(began) > patience/2 {
+		if _, err := nc.Request("stomp.query."+subject(ch), nil, rig.Patience); !errors.Is(err, nats.ErrNoResponders) || time.Since(began) > rig.Patience/2 {
 			t.Errorf("after the responder left: got %v after %v, want %v at once", err, time.Since(began), nats.ErrNoResponders)
 		}
 	})

@@ -6,10 +6,9 @@ import (
 	"sync"
 	"testing"
 	"time"
-)
 
-// patience bounds every single wait for a client.
-const patience = 20 * time.Second
+	"github.com/natstomp/natstomp/test/rig"
+)
 
 // session is one running scenario.
 type session struct {
@@ -68,7 +67,7 @@ func (s *session) seen() events {
 // await returns once there are count events of the kind.
 func (s *session) await(t *testing.T, kind string, count int) events {
 	t.Helper()
-	timeout := time.NewTimer(patience)
+	timeout := time.NewTimer(rig.Patience)
 	defer timeout.Stop()
 	for {
 		s.mu.Lock()
@@ -82,7 +81,7 @@ func (s *session) await(t *testing.T, kind string, count int) events {
 		case <-s.ended:
 			t.Fatalf("%s ended (%v) with %d of %d events %s; all:\n%s", s.label, s.err, len(found), count, kind, s.seen())
 		case <-timeout.C:
-			t.Fatalf("%s: %d of %d events %s after %v; all:\n%s", s.label, len(found), count, kind, patience, s.seen())
+			t.Fatalf("%s: %d of %d events %s after %v; all:\n%s", s.label, len(found), count, kind, rig.Patience, s.seen())
 		}
 	}
 }
@@ -90,12 +89,12 @@ func (s *session) await(t *testing.T, kind string, count int) events {
 // finish waits for the end of the scenario and returns all its events. A scenario that could not go on fails the test.
 func (s *session) finish(t *testing.T) events {
 	t.Helper()
-	timeout := time.NewTimer(2 * patience)
+	timeout := time.NewTimer(2 * rig.Patience)
 	defer timeout.Stop()
 	select {
 	case <-s.ended:
 	case <-timeout.C:
-		t.Fatalf("%s: not done after %v; so far:\n%s", s.label, 2*patience, s.seen())
+		t.Fatalf("%s: not done after %v; so far:\n%s", s.label, 2*rig.Patience, s.seen())
 	}
 	if s.err != nil {
 		t.Fatalf("%s: %v; seen:\n%s", s.label, s.err, s.seen())

@@ -6,6 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/testserver"
 )
 
@@ -59,7 +60,7 @@ func TestNativeStorePublisher(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t)
 	each(t, []string{"1.1", "1.2"}, func(t *testing.T, c client, version string) {
-		nc, js := native(t, srv)
+		nc, js := rig.Native(t, srv.NATSURL)
 		ch := channel(t)
 		consumer := c.start(t, srv, "consume", options{
 			Version: version, Destination: "/topic-store/" + ch, Ack: "auto", Count: 2 * len(natsSamples(c, version)),
@@ -67,7 +68,7 @@ func TestNativeStorePublisher(t *testing.T) {
 		})
 		consumer.await(t, "ready", 1)
 		for i, m := range natsSamples(c, version) {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), rig.Patience)
 			ack, err := js.PublishMsg(ctx, toNATS("stomp.store."+subject(ch), m))
 			cancel()
 			if err != nil || ack.Stream != "STORE" {
@@ -92,18 +93,18 @@ func TestNativeStoreConsumer(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t)
 	each(t, []string{"1.2"}, func(t *testing.T, c client, version string) {
-		_, js := native(t, srv)
+		_, js := rig.Native(t, srv.NATSURL)
 		ch := channel(t)
 		sent := append(natsSamples(c, version), outgoing{Body: []byte("bare")})
 		c.start(t, srv, "publish", options{Version: version, Destination: "/topic-store/" + ch, Messages: sent}).finish(t)
-		ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*rig.Patience)
 		defer cancel()
 		ordered, err := js.OrderedConsumer(ctx, "STORE", jetstream.OrderedConsumerConfig{FilterSubjects: []string{"stomp.store." + subject(ch)}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i, want := range sent {
-			m, err := ordered.Next(jetstream.FetchMaxWait(patience))
+			m, err := ordered.Next(jetstream.FetchMaxWait(rig.Patience))
 			if err != nil {
 				t.Fatalf("message %d: %v", i, err)
 			}
@@ -117,7 +118,7 @@ func TestNativeStoreDurable(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t)
 	each(t, []string{"1.2"}, func(t *testing.T, c client, version string) {
-		_, js := native(t, srv)
+		_, js := rig.Native(t, srv.NATSURL)
 		ch := channel(t)
 		attach := options{
 			Version: version, Destination: "/topic-store/" + ch, Ack: "client-individual", Count: 1,
@@ -125,7 +126,7 @@ func TestNativeStoreDurable(t *testing.T) {
 		}
 		consumer := c.start(t, srv, "consume", attach)
 		consumer.await(t, "ready", 1)
-		ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*rig.Patience)
 		defer cancel()
 		publish := func(body string) {
 			t.Helper()
@@ -138,7 +139,7 @@ func TestNativeStoreDurable(t *testing.T) {
 
 		publish("1")
 		publish("2")
-		m, err := durableOf(ctx, t, js, ch).Next(jetstream.FetchMaxWait(patience))
+		m, err := durableOf(ctx, t, js, ch).Next(jetstream.FetchMaxWait(rig.Patience))
 		if err != nil {
 			t.Fatal(err)
 		}

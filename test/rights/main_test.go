@@ -3,7 +3,7 @@ package rights_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/natstomp/natstomp/test/rig"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { rig.Main(m, nil) }

@@ -28,19 +28,19 @@ func TestC8Wildcards(t *testing.T) {
 	for i, from := range denied {
 		for _, more := range [][]string{nil, {"x-start", "first"}, {"durable-subscription-name", "d"}, {"x-group", "g"}, {"ack", "client"}} {
 			c := s.over(transports[i%len(transports)], "mallory")
-			c.frame("SUBSCRIBE", append([]string{"id", "1", "destination", from}, more...)...)
-			c.denied("read", from)
+			c.Do("SUBSCRIBE", append([]string{"id", "1", "destination", from}, more...)...)
+			c.Denied("read", from)
 		}
 	}
 	for _, from := range []string{"/topic/open/>", "/topic/open/*", "/topic/a/x", "/topic-store/open/>", "/topic/m/x", "/topic/m/stored/x/*", "/topic/n/x"} {
-		s.as("mallory").ask("SUBSCRIBE", "id", "1", "destination", from)
+		s.as("mallory").Ask("SUBSCRIBE", "id", "1", "destination", from)
 	}
 	// What is stored comes only to who may read that too.
 	root := s.as("root")
 	c := s.as("bob")
-	c.ask("SUBSCRIBE", "id", "1", "destination", "/topic/m/>")
-	root.ask("SEND", "destination", "/topic/m/stored/secret", "body", "stored")
-	c.message("stored")
+	c.Ask("SUBSCRIBE", "id", "1", "destination", "/topic/m/>")
+	root.Ask("SEND", "destination", "/topic/m/stored/secret", "body", "stored")
+	c.Message("stored")
 }
 
 // TestC9EveryDeliveryPath takes the right to read away and tries every way to what is kept: replay, a durable subscription
@@ -56,20 +56,20 @@ func TestC9EveryDeliveryPath(t *testing.T) {
 			root := s.as("root")
 			for _, to := range []string{"/queue/jobs", "/topic-store/jobs"} {
 				for i := range 3 {
-					root.ask("SEND", "destination", to, "body", fmt.Sprint(i))
+					root.Ask("SEND", "destination", to, "body", fmt.Sprint(i))
 				}
 			}
 			c := s.over(transport, "mallory")
-			c.ask("SUBSCRIBE", "id", "q", "destination", "/queue/jobs", "ack", "client-individual", "prefetch-count", "1")
-			first := c.message("0")
-			c.frame("NACK", "id", first.Get("ack"), "x-delay", "1")
-			c.next("MESSAGE") // One of the three, which the session holds from now on.
+			c.Ask("SUBSCRIBE", "id", "q", "destination", "/queue/jobs", "ack", "client-individual", "prefetch-count", "1")
+			first := c.Message("0")
+			c.Do("NACK", "id", first.Get("ack"), "x-delay", "1")
+			c.Next("MESSAGE") // One of the three, which the session holds from now on.
 			d := s.over(transport, "mallory")
-			d.ask("SUBSCRIBE", "id", "d", "destination", "/topic-store/jobs", "durable-subscription-name", "d", "x-start", "first", "ack", "client-individual", "prefetch-count", "1")
-			d.message("0")
+			d.Ask("SUBSCRIBE", "id", "d", "destination", "/topic-store/jobs", "durable-subscription-name", "d", "x-start", "first", "ack", "client-individual", "prefetch-count", "1")
+			d.Message("0")
 			s.load(kept)
-			c.denied("read", "/queue/jobs")
-			d.denied("read", "/topic-store/jobs")
+			c.Denied("read", "/queue/jobs")
+			d.Denied("read", "/topic-store/jobs")
 			for _, attempt := range [][]string{
 				{"/queue/jobs"},
 				{"/queue/jobs", "ack", "client"},
@@ -88,25 +88,25 @@ func TestC9EveryDeliveryPath(t *testing.T) {
 				{"/topic/jobs"},
 			} {
 				c := s.over(transport, "mallory")
-				c.frame("SUBSCRIBE", append([]string{"id", "d", "destination"}, attempt...)...)
-				c.denied("read", attempt[0])
+				c.Do("SUBSCRIBE", append([]string{"id", "d", "destination"}, attempt...)...)
+				c.Denied("read", attempt[0])
 			}
 			// It is all there for who has the right; the durable subscription of one is not another's.
-			root.ask("SUBSCRIBE", "id", "q", "destination", "/queue/jobs", "ack", "client")
+			root.Ask("SUBSCRIBE", "id", "q", "destination", "/queue/jobs", "ack", "client")
 			got := map[string]bool{}
 			for range 3 {
-				got[string(root.next("MESSAGE").Body)] = true
+				got[string(root.Next("MESSAGE").Body)] = true
 			}
 			if len(got) != 3 {
 				t.Errorf("got the messages %v, want all three", got)
 			}
 			other := s.as("root")
-			other.frame("UNSUBSCRIBE", "id", "d", "durable-subscription-name", "d", "destination", "/topic-store/jobs")
-			other.ended("no durable subscription d exists")
+			other.Do("UNSUBSCRIBE", "id", "d", "durable-subscription-name", "d", "destination", "/topic-store/jobs")
+			other.Refused("no durable subscription d exists")
 			s.load(all)
 			d = s.over(transport, "mallory")
-			d.ask("SUBSCRIBE", "id", "d", "destination", "/topic-store/jobs", "durable-subscription-name", "d", "ack", "client-individual", "prefetch-count", "1")
-			d.message("0")
+			d.Ask("SUBSCRIBE", "id", "d", "destination", "/topic-store/jobs", "durable-subscription-name", "d", "ack", "client-individual", "prefetch-count", "1")
+			d.Message("0")
 		})
 	}
 }
@@ -116,16 +116,16 @@ func TestC9DelayedSends(t *testing.T) {
 	t.Parallel()
 	s := start(t, "p, root, *, >, *, allow\np, anna, queues, jobs, *, allow\n", nil)
 	c := s.as("anna")
-	c.ask("SEND", "destination", "/queue/jobs", "body", "late", "x-delay", "300", "x-dead-letter-from", "elsewhere")
+	c.Ask("SEND", "destination", "/queue/jobs", "body", "late", "x-delay", "300", "x-dead-letter-from", "elsewhere")
 	s.load("p, root, *, >, *, allow\n")
-	c.frame("SEND", "destination", "/queue/jobs", "x-delay", "300")
-	c.denied("write", "/queue/jobs")
+	c.Do("SEND", "destination", "/queue/jobs", "x-delay", "300")
+	c.Denied("write", "/queue/jobs")
 	c = s.as("anna")
-	c.frame("SEND", "destination", "/queue/dlq/jobs", "x-delay", "300")
-	c.denied("write", "/queue/dlq/jobs")
+	c.Do("SEND", "destination", "/queue/dlq/jobs", "x-delay", "300")
+	c.Denied("write", "/queue/dlq/jobs")
 	root := s.as("root")
-	root.ask("SUBSCRIBE", "id", "1", "destination", "/queue/jobs")
-	if f := root.message("late"); f.Get("x-dead-letter-from") != "" {
+	root.Ask("SUBSCRIBE", "id", "1", "destination", "/queue/jobs")
+	if f := root.Message("late"); f.Get("x-dead-letter-from") != "" {
 		t.Errorf("got %s, want no header of the broker's", f)
 	}
 }
@@ -135,10 +135,10 @@ func TestC10Groups(t *testing.T) {
 	t.Parallel()
 	s := start(t, "p, anna, *, >, *, allow\np, mallory, *, open, *, allow\n", nil)
 	anna := s.as("anna")
-	anna.ask("SUBSCRIBE", "id", "1", "destination", "/topic/shared", "x-group", "g")
-	anna.ask("SUBSCRIBE", "id", "2", "destination", "/queue/shared", "ack", "client")
-	anna.ask("SUBSCRIBE", "id", "3", "destination", "/topic-store/shared", "durable-subscription-name", "d")
-	anna.ask("SUBSCRIBE", "id", "4", "destination", "/command/shared")
+	anna.Ask("SUBSCRIBE", "id", "1", "destination", "/topic/shared", "x-group", "g")
+	anna.Ask("SUBSCRIBE", "id", "2", "destination", "/queue/shared", "ack", "client")
+	anna.Ask("SUBSCRIBE", "id", "3", "destination", "/topic-store/shared", "durable-subscription-name", "d")
+	anna.Ask("SUBSCRIBE", "id", "4", "destination", "/command/shared")
 	for _, attempt := range [][]string{
 		{"/topic/shared", "x-group", "g"},
 		{"/queue/shared", "ack", "client"},
@@ -147,8 +147,8 @@ func TestC10Groups(t *testing.T) {
 		{"/query/shared"},
 	} {
 		c := s.as("mallory")
-		c.frame("SUBSCRIBE", append([]string{"id", "1", "destination"}, attempt...)...)
-		c.denied("read", attempt[0])
+		c.Do("SUBSCRIBE", append([]string{"id", "1", "destination"}, attempt...)...)
+		c.Denied("read", attempt[0])
 	}
 }
 
@@ -173,14 +173,14 @@ func TestC11Transactions(t *testing.T) {
 			} {
 				s.load(all)
 				c := s.over(transport, "mallory")
-				c.ask("SUBSCRIBE", "id", "r", "destination", "/reply/r")
-				c.ask("BEGIN", "transaction", "t")
+				c.Ask("SUBSCRIBE", "id", "r", "destination", "/reply/r")
+				c.Ask("BEGIN", "transaction", "t")
 				for _, to := range sends {
-					c.ask("SEND", "destination", to, "transaction", "t", "reply-to", "/reply/r")
+					c.Ask("SEND", "destination", to, "transaction", "t", "reply-to", "/reply/r")
 				}
 				s.load(kept)
-				c.frame("COMMIT", "transaction", "t", "receipt", "asked")
-				c.denied("write", sends[len(sends)-1])
+				c.Do("COMMIT", "transaction", "t", "receipt", "asked")
+				c.Denied("write", sends[len(sends)-1])
 				if err := nc.Flush(); err != nil {
 					t.Fatal(err)
 				}
@@ -191,9 +191,9 @@ func TestC11Transactions(t *testing.T) {
 				}
 			}
 			c := s.over(transport, "mallory")
-			c.ask("BEGIN", "transaction", "t")
-			c.frame("SEND", "destination", "/queue/secret", "transaction", "t")
-			c.denied("write", "/queue/secret")
+			c.Ask("BEGIN", "transaction", "t")
+			c.Do("SEND", "destination", "/queue/secret", "transaction", "t")
+			c.Denied("write", "/queue/secret")
 		})
 	}
 }
@@ -208,24 +208,24 @@ func TestC12OneFunction(t *testing.T) {
 		for _, prefix := range writes {
 			for _, login := range []string{"writer", "reader", "other", ""} {
 				c := s.over(transport, login)
-				c.ask("SUBSCRIBE", "id", "r", "destination", "/reply/r")
-				c.frame("SUBSCRIBE", "id", "1", "destination", prefix+"secret", "receipt", "asked")
+				c.Ask("SUBSCRIBE", "id", "r", "destination", "/reply/r")
+				c.Do("SUBSCRIBE", "id", "1", "destination", prefix+"secret", "receipt", "asked")
 				want := "access denied: no right to read " + prefix + "secret"
 				if login == "reader" {
 					want = ""
 				}
-				if got, _ := c.outcome(); got != want {
+				if got, _ := outcome(t, c); got != want {
 					t.Errorf("%s: SUBSCRIBE of %q to %ssecret: got %q, want %q", transport, login, prefix, got, want)
 				}
 				_ = c.Close()
 				c = s.over(transport, login)
-				c.ask("SUBSCRIBE", "id", "r", "destination", "/reply/r")
-				c.frame("SEND", "destination", prefix+"secret", "reply-to", "/reply/r", "receipt", "asked")
+				c.Ask("SUBSCRIBE", "id", "r", "destination", "/reply/r")
+				c.Do("SEND", "destination", prefix+"secret", "reply-to", "/reply/r", "receipt", "asked")
 				want = "access denied: no right to write " + prefix + "secret"
 				if login == "writer" {
 					want = ""
 				}
-				if got, _ := c.outcome(); got != want {
+				if got, _ := outcome(t, c); got != want {
 					t.Errorf("%s: SEND of %q to %ssecret: got %q, want %q", transport, login, prefix, got, want)
 				}
 				_ = c.Close()
@@ -234,17 +234,17 @@ func TestC12OneFunction(t *testing.T) {
 	}
 	// The program is no client; what it publishes reaches those who may read that, and its headers are no more than data.
 	reader := s.as("reader")
-	reader.ask("SUBSCRIBE", "id", "1", "destination", "/topic/secret")
+	reader.Ask("SUBSCRIBE", "id", "1", "destination", "/topic/secret")
 	other := s.as("other")
-	other.ask("SUBSCRIBE", "id", "1", "destination", "/topic/open")
+	other.Ask("SUBSCRIBE", "id", "1", "destination", "/topic/open")
 	headers := map[string]string{"login": "root", "subscription": "other", "reply-to": "/topic/open", "x": "1"}
 	if err := s.Publish(t.Context(), "/topic/secret", headers, []byte("said")); err != nil {
 		t.Fatal(err)
 	}
-	if f := reader.message("said"); f.Get("login") != "" || f.Get("reply-to") != "/topic/open" {
+	if f := reader.Message("said"); f.Get("login") != "" || f.Get("reply-to") != "/topic/open" {
 		t.Errorf("got %s", f)
 	}
-	other.nothing()
+	other.Alive()
 	for _, to := range []string{"/$auth/refresh", "/topic/$JS/API/INFO", "/topic/_INBOX/x", "/reply/x"} {
 		if err := s.Publish(t.Context(), to, nil, nil); err == nil {
 			t.Errorf("the program published to %s", to)
@@ -259,14 +259,14 @@ func TestBindingsAreAskedByTheirName(t *testing.T) {
 		cfg.Destinations.Bindings = []connector.Binding{{Destination: "/topic/bound/", Subject: "elsewhere"}, {Destination: "/query/stock", Subject: "inventory.get"}}
 	})
 	c := s.as("mallory")
-	c.ask("SUBSCRIBE", "id", "1", "destination", "/topic/bound/a")
+	c.Ask("SUBSCRIBE", "id", "1", "destination", "/topic/bound/a")
 	root := s.as("root")
-	root.ask("SEND", "destination", "/topic/elsewhere/a", "body", "for the binding")
-	c.message("for the binding")
+	root.Ask("SEND", "destination", "/topic/elsewhere/a", "body", "for the binding")
+	c.Message("for the binding")
 	for _, from := range []string{"/topic/bound/b", "/topic/bound/*", "/topic/bound/>", "/topic/elsewhere/a", "/topic/elsewhere/>", "/query/stock", "/topic/inventory/get"} {
 		c := s.as("mallory")
-		c.frame("SUBSCRIBE", "id", "1", "destination", from)
-		c.denied("read", from)
+		c.Do("SUBSCRIBE", "id", "1", "destination", from)
+		c.Denied("read", from)
 	}
 }
 
@@ -281,7 +281,7 @@ func TestPipelinedBehindADenial(t *testing.T) {
 		if err := c.Write([]byte("SEND\ndestination:/topic/secret\n\n\x00SEND\ndestination:/topic/open\nreceipt:r\n\n\x00SUBSCRIBE\nid:1\ndestination:/topic/open\n\n\x00")); err != nil {
 			t.Fatal(err)
 		}
-		c.denied("write", "/topic/secret")
+		c.Denied("write", "/topic/secret")
 	}
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natstomp/natstomp/test/rig"
+
 	"github.com/natstomp/natstomp/connector"
 	"github.com/natstomp/natstomp/test/tokens"
 )
@@ -23,7 +25,7 @@ func token(t *testing.T, name string, roles ...string) string {
 }
 
 // bearer opens a session with a token. What login says does not count.
-func (s *server) bearer(transport, token string) *client {
+func (s *server) bearer(transport, token string) *rig.Client {
 	s.t.Helper()
 	c := s.dial(transport)
 	if _, err := c.Connect("1.2", "login", "root", "client-id", "root", "passcode", token); err != nil {
@@ -38,39 +40,39 @@ func TestRefreshWithOtherRoles(t *testing.T) {
 	s := start(t, "p, root, *, >, *, allow\np, role:reader, *, a, read, allow\np, role:writer, *, a, write, allow\n", withTokens)
 	for _, transport := range transports {
 		c := s.bearer(transport, token(t, "anna", "reader", "writer"))
-		c.ask("SUBSCRIBE", "id", "1", "destination", "/topic/a")
-		c.ask("SEND", "destination", "/$auth/refresh", "body", token(t, "anna", "reader"))
-		c.frame("SEND", "destination", "/topic/a")
-		c.denied("write", "/topic/a")
+		c.Ask("SUBSCRIBE", "id", "1", "destination", "/topic/a")
+		c.Ask("SEND", "destination", "/$auth/refresh", "body", token(t, "anna", "reader"))
+		c.Do("SEND", "destination", "/topic/a")
+		c.Denied("write", "/topic/a")
 
 		c = s.bearer(transport, token(t, "anna", "reader"))
-		c.ask("SUBSCRIBE", "id", "1", "destination", "/topic-store/a")
-		c.frame("SEND", "destination", "/$auth/refresh", "body", token(t, "anna", "writer"), "receipt", "asked")
-		c.denied("read", "/topic-store/a")
+		c.Ask("SUBSCRIBE", "id", "1", "destination", "/topic-store/a")
+		c.Do("SEND", "destination", "/$auth/refresh", "body", token(t, "anna", "writer"), "receipt", "asked")
+		c.Denied("read", "/topic-store/a")
 
 		c = s.bearer(transport, token(t, "anna"))
-		c.ask("SEND", "destination", "/$auth/refresh", "body", token(t, "anna", "writer"))
-		c.ask("SEND", "destination", "/queue/a", "body", "written")
-		c.ask("BEGIN", "transaction", "t")
-		c.ask("SEND", "destination", "/queue/a", "transaction", "t", "body", "never")
-		c.ask("SEND", "destination", "/$auth/refresh", "body", token(t, "anna", "reader"))
-		c.frame("COMMIT", "transaction", "t")
-		c.denied("write", "/queue/a")
+		c.Ask("SEND", "destination", "/$auth/refresh", "body", token(t, "anna", "writer"))
+		c.Ask("SEND", "destination", "/queue/a", "body", "written")
+		c.Ask("BEGIN", "transaction", "t")
+		c.Ask("SEND", "destination", "/queue/a", "transaction", "t", "body", "never")
+		c.Ask("SEND", "destination", "/$auth/refresh", "body", token(t, "anna", "reader"))
+		c.Do("COMMIT", "transaction", "t")
+		c.Denied("write", "/queue/a")
 	}
 	for _, attempt := range [][]string{
 		{"body", token(t, "bob", "writer")}, {"body", token(t, "root")}, {"body", "none"}, {"transaction", "t", "body", token(t, "anna", "writer")},
 	} {
 		c := s.bearer("tcp", token(t, "anna"))
-		c.ask("BEGIN", "transaction", "t")
-		c.frame("SEND", append(attempt, "destination", "/$auth/refresh", "receipt", "asked")...)
-		if refusal, _ := c.outcome(); refusal == "" {
+		c.Ask("BEGIN", "transaction", "t")
+		c.Do("SEND", append(attempt, "destination", "/$auth/refresh", "receipt", "asked")...)
+		if refusal, _ := outcome(t, c); refusal == "" {
 			t.Errorf("a refresh with %q was accepted", attempt)
 		}
 	}
 	for _, destination := range []string{"$auth/refresh", "/topic/$auth/refresh", "/$auth/refresh/", "/$auth.refresh"} {
 		c := s.bearer("tcp", token(t, "anna"))
-		c.frame("SEND", "destination", destination, "body", token(t, "anna", "writer"), "receipt", "asked")
-		if refusal, _ := c.outcome(); refusal == "" {
+		c.Do("SEND", "destination", destination, "body", token(t, "anna", "writer"), "receipt", "asked")
+		if refusal, _ := outcome(t, c); refusal == "" {
 			t.Errorf("a SEND to %s was accepted", destination)
 		}
 	}
@@ -83,11 +85,11 @@ func TestC1NothingWithoutAPolicy(t *testing.T) {
 	for _, transport := range transports {
 		for _, destination := range []string{"/topic/a", "/queue/a", "/topic-store/a", "/query/a"} {
 			c := s.bearer(transport, token(t, "anna", "admin"))
-			c.frame("SUBSCRIBE", "id", "1", "destination", destination)
-			c.denied("read", destination)
+			c.Do("SUBSCRIBE", "id", "1", "destination", destination)
+			c.Denied("read", destination)
 			c = s.bearer(transport, token(t, "anna", "admin"))
-			c.frame("SEND", "destination", destination)
-			c.denied("write", destination)
+			c.Do("SEND", "destination", destination)
+			c.Denied("write", destination)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/natstomp/natstomp/test/rig"
+
 	"github.com/nats-io/nats.go"
 )
 
@@ -21,8 +23,8 @@ func TestD1Reserved(t *testing.T) {
 		for _, prefix := range []string{"/topic/", "/events/", "topic/", "/", ""} {
 			for _, command := range []string{"SEND", "SUBSCRIBE"} {
 				c := s.over(transports[i%len(transports)], "anna")
-				c.frame(command, "id", "1", "destination", prefix+name, "receipt", "asked")
-				if refusal, _ := c.outcome(); refusal == "" {
+				c.Do(command, "id", "1", "destination", prefix+name, "receipt", "asked")
+				if refusal, _ := outcome(t, c); refusal == "" {
 					t.Errorf("%s %s%s was accepted", command, prefix, name)
 				}
 			}
@@ -37,14 +39,14 @@ func TestD1Reserved(t *testing.T) {
 	// Nor does a wildcard show them.
 	c := s.as("anna")
 	for i, from := range []string{"/topic/>", "/topic/*/*", "/topic/*/*/*", "/topic/*/API/>"} {
-		c.ask("SUBSCRIBE", "id", fmt.Sprint(i), "destination", from)
+		c.Ask("SUBSCRIBE", "id", fmt.Sprint(i), "destination", from)
 	}
 	for _, subject := range []string{"_INBOX.x", "$KV.x.y", "_natstomp.x", "stomp.queue.x", "$JS.API.x", "end"} {
 		if err := nc.Publish(subject, []byte(subject)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c.message("end")
+	c.Message("end")
 }
 
 // TestD4OthersReplies listens to and answers on the reply names of somebody else, and names as reply-to what is not the
@@ -55,42 +57,42 @@ func TestD4OthersReplies(t *testing.T) {
 	for _, transport := range transports {
 		svc := "/query/svc/" + transport
 		anna := s.over(transport, "anna")
-		anna.ask("SUBSCRIBE", "id", "r", "destination", "/reply/x")
-		anna.ask("SUBSCRIBE", "id", "t", "destination", "/temp-queue/x")
-		anna.ask("SUBSCRIBE", "id", "svc", "destination", svc)
+		anna.Ask("SUBSCRIBE", "id", "r", "destination", "/reply/x")
+		anna.Ask("SUBSCRIBE", "id", "t", "destination", "/temp-queue/x")
+		anna.Ask("SUBSCRIBE", "id", "svc", "destination", svc)
 
 		// The same names are others on another connection.
 		mallory := s.over(transport, "mallory")
-		mallory.ask("SUBSCRIBE", "id", "r", "destination", "/reply/x")
-		mallory.ask("SUBSCRIBE", "id", "t", "destination", "/temp-queue/x")
-		mallory.ask("SEND", "destination", svc, "reply-to", "/reply/x", "body", "asked")
-		request := anna.message("asked")
-		anna.ask("SEND", "destination", request.Get("reply-to"), "body", "answered")
-		mallory.message("answered")
-		anna.nothing()
-		mallory.frame("SEND", "destination", "/temp-queue/x", "body", "own")
-		mallory.message("own")
-		anna.nothing()
+		mallory.Ask("SUBSCRIBE", "id", "r", "destination", "/reply/x")
+		mallory.Ask("SUBSCRIBE", "id", "t", "destination", "/temp-queue/x")
+		mallory.Ask("SEND", "destination", svc, "reply-to", "/reply/x", "body", "asked")
+		request := anna.Message("asked")
+		anna.Ask("SEND", "destination", request.Get("reply-to"), "body", "answered")
+		mallory.Message("answered")
+		anna.Alive()
+		mallory.Do("SEND", "destination", "/temp-queue/x", "body", "own")
+		mallory.Message("own")
+		anna.Alive()
 
 		for _, to := range []string{
 			"/reply/x", "/reply/r", request.Get("reply-to"), "/reply/_INBOX.x", "/reply/stomp.queue.secret", "/temp-queue/y", "/temp-topic/x",
 			"/reply/" + strings.Repeat("a", 22) + ".n" + strings.Repeat("A", 60), "/reply/" + strings.Repeat("A", 22) + ".secret",
 		} {
 			c := s.over(transport, "mallory")
-			c.frame("SEND", "destination", to, "body", "forged", "receipt", "asked")
+			c.Do("SEND", "destination", to, "body", "forged", "receipt", "asked")
 			// An address in the form of those of another node is sent there, where nobody has it.
-			if refusal, _ := c.outcome(); refusal == "" && !strings.HasPrefix(to, "/reply/aaaa") {
+			if refusal, _ := outcome(t, c); refusal == "" && !strings.HasPrefix(to, "/reply/aaaa") {
 				t.Errorf("%s: a SEND to %s was accepted", transport, to)
 			}
 		}
 		for _, to := range []string{"/reply/y", "/topic/secret", "/queue/secret", "_INBOX.x", "stomp.queue.secret", "secret", "", "/reply/", "//reply/x", request.Get("reply-to")} {
 			c := s.over(transport, "mallory")
-			c.frame("SEND", "destination", svc, "reply-to", to, "receipt", "asked")
-			if refusal, _ := c.outcome(); refusal == "" {
+			c.Do("SEND", "destination", svc, "reply-to", to, "receipt", "asked")
+			if refusal, _ := outcome(t, c); refusal == "" {
 				t.Errorf("%s: a request with reply-to %q was accepted", transport, to)
 			}
 		}
-		anna.nothing()
+		anna.Alive()
 	}
 }
 
@@ -103,17 +105,17 @@ func TestD4ReplyToOfAMessage(t *testing.T) {
 	responder := s.listen(nc, "open.ask")
 	secret := s.listen(nc, "stomp.>")
 	anna := s.as("anna")
-	anna.ask("SUBSCRIBE", "id", "1", "destination", "/topic/open/ask")
+	anna.Ask("SUBSCRIBE", "id", "1", "destination", "/topic/open/ask")
 	for _, to := range []string{"/queue/secret", "/topic/secret", "stomp.queue.secret", "_INBOX.x", "$JS.API.INFO", "/reply/" + strings.Repeat("A", 22) + ".secret"} {
 		c := s.as("mallory")
-		c.frame("SEND", "destination", "/topic/open/ask", "reply-to", to, "receipt", "asked", "body", to)
-		if refusal, _ := c.outcome(); refusal != "" {
+		c.Do("SEND", "destination", "/topic/open/ask", "reply-to", to, "receipt", "asked", "body", to)
+		if refusal, _ := outcome(t, c); refusal != "" {
 			continue
 		}
-		if f := anna.message(to); f.Get("reply-to") != to {
+		if f := anna.Message(to); f.Get("reply-to") != to {
 			t.Errorf("got reply-to %q, want %q", f.Get("reply-to"), to)
 		}
-		m, err := responder.NextMsg(patience)
+		m, err := responder.NextMsg(rig.Patience)
 		if err != nil || m.Reply != "" {
 			t.Errorf("reply-to %q became the NATS reply subject %q, %v", to, m.Reply, err)
 		}
@@ -133,13 +135,13 @@ func TestD5GuessedInboxes(t *testing.T) {
 	seen := s.listen(nc, "stomp.query.svc")
 	shown := s.listen(nc, "shown")
 	anna := s.as("anna")
-	anna.ask("SUBSCRIBE", "id", "r", "destination", "/reply/r")
-	anna.ask("SUBSCRIBE", "id", "t", "destination", "/temp-queue/t")
-	anna.ask("SEND", "destination", "/query/svc", "reply-to", "/reply/r")
-	anna.ask("SEND", "destination", "/topic/shown", "reply-to", "/temp-queue/t")
+	anna.Ask("SUBSCRIBE", "id", "r", "destination", "/reply/r")
+	anna.Ask("SUBSCRIBE", "id", "t", "destination", "/temp-queue/t")
+	anna.Ask("SEND", "destination", "/query/svc", "reply-to", "/reply/r")
+	anna.Ask("SEND", "destination", "/topic/shown", "reply-to", "/temp-queue/t")
 	var real [2]string
 	for i, sub := range []*nats.Subscription{seen, shown} {
-		m, err := sub.NextMsg(patience)
+		m, err := sub.NextMsg(rig.Patience)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,19 +157,19 @@ func TestD5GuessedInboxes(t *testing.T) {
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	anna.nothing()
+	anna.Alive()
 	// The subjects that they do have work.
 	for _, subject := range real {
 		if err := nc.Publish(subject, []byte("known")); err != nil {
 			t.Fatal(err)
 		}
-		anna.message("known")
+		anna.Message("known")
 	}
 	// An inbox is good for one answer.
 	if err := errors.Join(nc.Publish(real[0], []byte("second")), nc.Flush()); err != nil {
 		t.Fatal(err)
 	}
-	anna.nothing()
+	anna.Alive()
 }
 
 // guess is a subject like one that exists, with another random part: what a client sees of others tells it nothing.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natstomp/natstomp/test/rig"
+
 	"github.com/natstomp/natstomp/test/stompclient"
 )
 
@@ -18,7 +20,7 @@ func TestReloadDuringSubscribe(t *testing.T) {
 	root := s.as("root")
 	for round := range 30 {
 		s.load(open)
-		clients := make([]*client, 12)
+		clients := make([]*rig.Client, 12)
 		for i := range clients {
 			clients[i] = s.over(transports[i%len(transports)], "mallory")
 		}
@@ -35,10 +37,10 @@ func TestReloadDuringSubscribe(t *testing.T) {
 		s.load(closed)
 		wg.Wait()
 		for _, c := range clients {
-			c.ended("access denied: no right to read /")
+			c.Refused("access denied: no right to read /")
 		}
 	}
-	root.nothing()
+	root.Alive()
 }
 
 // TestWhatARevokedSessionLeaves takes the right from a session that holds messages, requests and a transaction: messages
@@ -53,43 +55,43 @@ func TestWhatARevokedSessionLeaves(t *testing.T) {
 			t.Parallel()
 			s := start(t, all, nil)
 			root := s.as("root")
-			others := make([]*client, 20)
+			others := make([]*rig.Client, 20)
 			for i := range others {
 				others[i] = s.over(transport, fmt.Sprint("other", i))
-				others[i].ask("SUBSCRIBE", "id", "1", "destination", fmt.Sprintf("/topic/open/%d", i))
+				others[i].Ask("SUBSCRIBE", "id", "1", "destination", fmt.Sprintf("/topic/open/%d", i))
 			}
 			for i := range 4 {
-				root.ask("SEND", "destination", "/queue/secret", "body", fmt.Sprint(i))
-				root.ask("SEND", "destination", "/topic-store/secret", "body", fmt.Sprint(i))
+				root.Ask("SEND", "destination", "/queue/secret", "body", fmt.Sprint(i))
+				root.Ask("SEND", "destination", "/topic-store/secret", "body", fmt.Sprint(i))
 			}
 			c := s.over(transport, "mallory")
-			c.ask("SUBSCRIBE", "id", "q", "destination", "/queue/secret", "ack", "client-individual")
+			c.Ask("SUBSCRIBE", "id", "q", "destination", "/queue/secret", "ack", "client-individual")
 			for i := range 4 {
-				c.message(fmt.Sprint(i))
+				c.Message(fmt.Sprint(i))
 			}
-			c.ask("SUBSCRIBE", "id", "d", "destination", "/topic-store/secret", "durable-subscription-name", "d", "x-start", "first", "ack", "client-individual")
+			c.Ask("SUBSCRIBE", "id", "d", "destination", "/topic-store/secret", "durable-subscription-name", "d", "x-start", "first", "ack", "client-individual")
 			for i := range 4 {
-				f := c.message(fmt.Sprint(i))
+				f := c.Message(fmt.Sprint(i))
 				if i < 2 {
-					c.frame("ACK", "id", f.Get("ack"))
+					c.Do("ACK", "id", f.Get("ack"))
 				}
 			}
-			c.ask("SUBSCRIBE", "id", "svc", "destination", "/query/secret")
-			root.ask("SUBSCRIBE", "id", "r", "destination", "/reply/r")
-			root.ask("SEND", "destination", "/query/secret", "reply-to", "/reply/r", "body", "asked")
-			c.message("asked")
-			c.ask("BEGIN", "transaction", "t")
-			c.ask("SEND", "destination", "/queue/filled", "transaction", "t", "body", "never")
+			c.Ask("SUBSCRIBE", "id", "svc", "destination", "/query/secret")
+			root.Ask("SUBSCRIBE", "id", "r", "destination", "/reply/r")
+			root.Ask("SEND", "destination", "/query/secret", "reply-to", "/reply/r", "body", "asked")
+			c.Message("asked")
+			c.Ask("BEGIN", "transaction", "t")
+			c.Ask("SEND", "destination", "/queue/filled", "transaction", "t", "body", "never")
 
 			begun := time.Now()
 			s.load(kept)
-			c.ended("access denied: no right to read /")
-			if f := root.next("MESSAGE"); f.Get("x-error") == "" || f.Get("x-error") == "timeout" {
+			c.Refused("access denied: no right to read /")
+			if f := root.Next("MESSAGE"); f.Get("x-error") == "" || f.Get("x-error") == "timeout" {
 				t.Errorf("the request was answered by %s, want an error at once", f)
 			}
-			root.ask("SUBSCRIBE", "id", "q", "destination", "/queue/secret", "ack", "client")
+			root.Ask("SUBSCRIBE", "id", "q", "destination", "/queue/secret", "ack", "client")
 			for i := range 4 {
-				if f := root.message(fmt.Sprint(i)); f.Get("redelivered") != "true" {
+				if f := root.Message(fmt.Sprint(i)); f.Get("redelivered") != "true" {
 					t.Errorf("got %s, want redelivered:true", f)
 				}
 			}
@@ -97,19 +99,19 @@ func TestWhatARevokedSessionLeaves(t *testing.T) {
 				t.Errorf("what the session held was with another one after %v", took)
 			}
 			for i, o := range others {
-				root.ask("SEND", "destination", fmt.Sprintf("/topic/open/%d", i), "body", "still there")
-				if o.message("still there"); o.Beats() > 0 {
+				root.Ask("SEND", "destination", fmt.Sprintf("/topic/open/%d", i), "body", "still there")
+				if o.Message("still there"); o.Beats() > 0 {
 					t.Errorf("a session that kept its right got %d heart-beats", o.Beats())
 				}
 			}
-			root.ask("SEND", "destination", "/queue/filled", "body", "first")
-			root.ask("SUBSCRIBE", "id", "f", "destination", "/queue/filled")
-			root.message("first")
+			root.Ask("SEND", "destination", "/queue/filled", "body", "first")
+			root.Ask("SUBSCRIBE", "id", "f", "destination", "/queue/filled")
+			root.Message("first")
 			s.load(all)
 			c = s.over(transport, "mallory")
-			c.ask("SUBSCRIBE", "id", "d", "destination", "/topic-store/secret", "durable-subscription-name", "d", "ack", "client-individual")
-			c.message("2")
-			c.message("3")
+			c.Ask("SUBSCRIBE", "id", "d", "destination", "/topic-store/secret", "durable-subscription-name", "d", "ack", "client-individual")
+			c.Message("2")
+			c.Message("3")
 		})
 	}
 }

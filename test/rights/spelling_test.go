@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/natstomp/natstomp/test/rig"
+
 	"github.com/nats-io/nats.go"
 
 	"github.com/natstomp/natstomp/connector"
@@ -53,9 +55,9 @@ func TestC2C3C4SpellingsOfSend(t *testing.T) {
 			accepted := 0
 			for i, to := range spellings(pattern.prefix, pattern.aliases...) {
 				c := s.over(transports[i%len(transports)], "mallory")
-				c.ask("SUBSCRIBE", "id", "r", "destination", "/reply/r")
-				c.frame("SEND", "destination", to, "reply-to", "/reply/r", "receipt", "asked", "body", to)
-				if refusal, _ := c.outcome(); refusal == "" {
+				c.Ask("SUBSCRIBE", "id", "r", "destination", "/reply/r")
+				c.Do("SEND", "destination", to, "reply-to", "/reply/r", "receipt", "asked", "body", to)
+				if refusal, _ := outcome(t, c); refusal == "" {
 					accepted++
 				}
 				_ = c.Close()
@@ -83,8 +85,8 @@ func TestC2C3C4SpellingsOfSubscribe(t *testing.T) {
 			accepted := 0
 			for i, from := range spellings(pattern.prefix, pattern.aliases...) {
 				c := s.over(transports[i%len(transports)], "mallory")
-				c.frame("SUBSCRIBE", "id", "s", "destination", from, "receipt", "asked")
-				refusal, messages := c.outcome()
+				c.Do("SUBSCRIBE", "id", "s", "destination", from, "receipt", "asked")
+				refusal, messages := outcome(t, c)
 				if len(messages) > 0 {
 					t.Fatalf("SUBSCRIBE to %q was answered by %s before its receipt", from, messages[0])
 				}
@@ -93,10 +95,10 @@ func TestC2C3C4SpellingsOfSubscribe(t *testing.T) {
 					continue
 				}
 				accepted++
-				c.ask("SUBSCRIBE", "id", "end", "destination", "/topic/end")
-				root.ask("SEND", "destination", "/"+pattern.prefix+"/secret/a", "body", "secret")
-				root.ask("SEND", "destination", "/topic/end", "body", "end")
-				if f := c.next("MESSAGE"); string(f.Body) != "end" {
+				c.Ask("SUBSCRIBE", "id", "end", "destination", "/topic/end")
+				root.Ask("SEND", "destination", "/"+pattern.prefix+"/secret/a", "body", "secret")
+				root.Ask("SEND", "destination", "/topic/end", "body", "end")
+				if f := c.Next("MESSAGE"); string(f.Body) != "end" {
 					t.Fatalf("SUBSCRIBE to %q gave %s %q", from, f, f.Body)
 				}
 				_ = c.Close()
@@ -118,11 +120,11 @@ func TestDefaultPatternIsAsked(t *testing.T) {
 				func(cfg *connector.Config) { cfg.Destinations.DefaultPattern = pattern })
 			for _, to := range []string{"/secret/a", "secret/a", "secret.a"} {
 				c := s.as("mallory")
-				c.frame("SEND", "destination", to)
-				c.denied("write", to)
+				c.Do("SEND", "destination", to)
+				c.Denied("write", to)
 				c = s.as("mallory")
-				c.frame("SUBSCRIBE", "id", "1", "destination", to)
-				c.denied("read", to)
+				c.Do("SUBSCRIBE", "id", "1", "destination", to)
+				c.Denied("read", to)
 			}
 		})
 	}
@@ -136,8 +138,8 @@ func TestC5LoginsThatAreSomebodyElse(t *testing.T) {
 		for _, header := range []string{"login", "client-id"} {
 			for _, transport := range transports {
 				c := s.dial(transport)
-				c.frame("CONNECT", "accept-version", "1.2", header, login)
-				if f := c.next("ERROR"); f.Get("message") != "authentication failed" {
+				c.Do("CONNECT", "accept-version", "1.2", header, login)
+				if f := c.Next("ERROR"); f.Get("message") != "authentication failed" {
 					t.Errorf("%s %q: got %s", header, login, f)
 				}
 			}
@@ -145,11 +147,11 @@ func TestC5LoginsThatAreSomebodyElse(t *testing.T) {
 	}
 	for _, login := range []string{"", "Anna", "anna ", " anna", "admin", "ROLE:admin", "anna$$events", "an*na", ">", "{sub}", "anna,role:admin"} {
 		c := s.as(login)
-		c.ask("SEND", "destination", "/topic/open")
-		c.frame("SEND", "destination", "/topic/other")
-		c.denied("write", "/topic/other")
+		c.Ask("SEND", "destination", "/topic/open")
+		c.Do("SEND", "destination", "/topic/other")
+		c.Denied("write", "/topic/other")
 	}
-	s.as("chief").ask("SEND", "destination", "/topic/other")
+	s.as("chief").Ask("SEND", "destination", "/topic/other")
 }
 
 // TestC6Placeholder has identities stand for {sub} that are more than one token.
@@ -157,18 +159,18 @@ func TestC6Placeholder(t *testing.T) {
 	t.Parallel()
 	s := start(t, "p, *, queues, inbox.{sub}, *, allow\np, *, events, user.{sub}.>, *, allow\n", nil)
 	anna := s.as("anna")
-	anna.ask("SUBSCRIBE", "id", "1", "destination", "/queue/inbox/anna")
-	anna.ask("SUBSCRIBE", "id", "2", "destination", "/topic/user/anna/>")
+	anna.Ask("SUBSCRIBE", "id", "1", "destination", "/queue/inbox/anna")
+	anna.Ask("SUBSCRIBE", "id", "2", "destination", "/topic/user/anna/>")
 	for login, destination := range map[string]string{
 		"*": "/queue/inbox/anna", "anna.x": "/queue/inbox/anna/x", "an na": "/queue/inbox/an na", "anna/x": "/queue/inbox/anna/x",
 		">": "/topic/user/anna/x", "bob": "/queue/inbox/anna", "Anna": "/queue/inbox/anna", "": "/queue/inbox/anna", "{sub}": "/queue/inbox/anna",
 	} {
 		for _, command := range []string{"SEND", "SUBSCRIBE"} {
 			c := s.dial("tcp")
-			c.frame("CONNECT", "accept-version", "1.2", "login", login)
-			c.frame(command, "id", "1", "destination", destination, "receipt", "asked")
-			if f, err := c.Read(patience); err != nil || f.Command == "CONNECTED" {
-				if f, err = c.Read(patience); err != nil || f.Command != "ERROR" {
+			c.Do("CONNECT", "accept-version", "1.2", "login", login)
+			c.Do(command, "id", "1", "destination", destination, "receipt", "asked")
+			if f, err := c.Read(rig.Patience); err != nil || f.Command == "CONNECTED" {
+				if f, err = c.Read(rig.Patience); err != nil || f.Command != "ERROR" {
 					t.Errorf("%q: %s %s: got %s, %v, want an ERROR", login, command, destination, f, err)
 				}
 			}
@@ -176,11 +178,11 @@ func TestC6Placeholder(t *testing.T) {
 	}
 	s.load("p, *, *, >, *, allow\np, *, queues, private.{sub}, *, deny\n")
 	c := s.dial("tcp")
-	c.frame("CONNECT", "accept-version", "1.2", "login", "anna.x")
-	c.ended("authentication failed")
+	c.Do("CONNECT", "accept-version", "1.2", "login", "anna.x")
+	c.Refused("authentication failed")
 	for _, destination := range []string{"/queue/private/bob", "/queue/private.bob", "/queues/private/bob"} {
 		c := s.as("bob")
-		c.frame("SEND", "destination", destination)
-		c.denied("write", destination)
+		c.Do("SEND", "destination", destination)
+		c.Denied("write", destination)
 	}
 }

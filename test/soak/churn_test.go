@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natstomp/natstomp/connector"
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -35,44 +36,42 @@ func TestChurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	srv := testserver.Start(t, "--nats-embedded-config-file", config, "--log-level", "debug")
-	_, js := native(t, srv)
-	keeper := connect(t, srv) // What is there before must be there afterwards.
-	ask(t, keeper, subscribe("k", "/topic/churn/kept"))
+	_, js := rig.Native(t, srv.NATSURL)
+	keeper := rig.Connect(t, srv.TCPAddr) // What is there before must be there afterwards.
+	keeper.AskFrame(rig.Subscribe("k", "/topic/churn/kept"))
 	churn(t, srv, warmUp)
-	client := &http.Client{Timeout: patience, Transport: &http.Transport{}}
+	client := &http.Client{Timeout: rig.Patience, Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	before := settled(t, func() usage { return observe(t, srv, js, client) })
 	churn(t, srv, churns)
-	until(t, func() error {
+	rig.Until(t, func() error {
 		if after := observe(t, srv, js, client); after != before {
 			return fmt.Errorf("got %+v, want %+v as before", after, before)
 		}
 		return nil
 	})
-	ask(t, keeper, subscribe("l", "/topic/churn/late"))
+	keeper.AskFrame(rig.Subscribe("l", "/topic/churn/late"))
 	wantAll(t, srv, js)
 }
 
 // wantAll reads, as one consumer, all that is in the queue: nothing is stranded with those that have gone.
 func wantAll(t *testing.T, srv *testserver.Server, js jetstream.JetStream) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), rig.Patience)
 	defer cancel()
-	s, err := js.Stream(ctx, queueStream("churn"))
+	s, err := js.Stream(ctx, rig.QueueStream("churn"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	stored := int(s.CachedInfo().State.Msgs)
-	c := connect(t, srv)
-	ask(t, c, subscribe("all", "/queue/churn", "ack", "client"))
+	c := rig.Connect(t, srv.TCPAddr)
+	c.AskFrame(rig.Subscribe("all", "/queue/churn", "ack", "client"))
 	for n := range stored {
-		f, err := message(c, patience)
+		f, err := c.Expect("MESSAGE", rig.Patience)
 		if err != nil {
 			t.Fatalf("message %d of %d: %v", n, stored, err)
 		}
-		if err := c.Send(stompclient.New("ACK", "id", f.Get("ack"))); err != nil {
-			t.Fatal(err)
-		}
+		c.DoFrame(stompclient.New("ACK", "id", f.Get("ack")))
 	}
 	t.Logf("%d messages were left", stored)
 }
@@ -97,13 +96,13 @@ func TestChurnGoroutines(t *testing.T) {
 	churn(t, srv, warmUp)
 	before := settled(t, runtime.NumGoroutine)
 	churn(t, srv, churns)
-	until(t, func() error {
+	rig.Until(t, func() error {
 		if n := runtime.NumGoroutine(); n > before {
 			return fmt.Errorf("%d goroutines, want %d as before", n, before)
 		}
 		return nil
 	})
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), rig.Patience)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
 		t.Error(err)
@@ -114,7 +113,7 @@ func TestChurnGoroutines(t *testing.T) {
 func settled[T comparable](t *testing.T, figure func() T) T {
 	t.Helper()
 	value, since := figure(), time.Now()
-	until(t, func() error {
+	rig.Until(t, func() error {
 		if next := figure(); next != value {
 			value, since = next, time.Now()
 		}
@@ -185,7 +184,7 @@ const connectFrame = "CONNECT\naccept-version:1.2\nlogin:churn\n\n\x00"
 func leaveAfter(command string) func(*stompclient.Conn) error {
 	return func(c *stompclient.Conn) error {
 		for {
-			f, err := c.Read(patience)
+			f, err := c.Read(rig.Patience)
 			if err != nil {
 				return fmt.Errorf("waiting for %s: %w", command, err)
 			}
@@ -224,7 +223,7 @@ func observe(t *testing.T, srv *testserver.Server, js jetstream.JetStream, clien
 	t.Helper()
 	info := consumerInfo(t, js, "churn")
 	u := usage{pulls: info.NumWaiting}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), rig.Patience)
 	defer cancel()
 	account, err := js.AccountInfo(ctx)
 	if err != nil {
@@ -240,7 +239,7 @@ func observe(t *testing.T, srv *testserver.Server, js jetstream.JetStream, clien
 	monitor(t, srv, client, "/subsz", &subs)
 	monitor(t, srv, client, "/connz", &conns)
 	u.subscriptions, u.connections = subs.Subscriptions, conns.Connections
-	u.descriptors = descriptors(t, srv)
+	u.descriptors = srv.Descriptors(t)
 	return u
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -100,10 +101,10 @@ func TestDelayKill(t *testing.T) {
 		}
 	}
 	for q := range delayQueues {
-		c := connect(t, srv)
-		go func() { _ = consumeFrom(c, s, fmt.Sprint("/queue/delay/kill/", q)) }() // Ends with the connection.
+		c := rig.Connect(t, srv.TCPAddr)
+		go func() { _ = consumeFrom(c.Conn, s, fmt.Sprint("/queue/delay/kill/", q)) }() // Ends with the connection.
 	}
-	deadline := time.Now().Add(longestDelay*time.Millisecond + moverSilence + patience)
+	deadline := time.Now().Add(longestDelay*time.Millisecond + moverSilence + rig.Patience)
 	for s.missing() != nil && time.Now().Before(deadline) {
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -123,7 +124,7 @@ func TestDelayKill(t *testing.T) {
 
 // produceDelayed sends delayed messages, some with an id, some in transactions, until the connection ends.
 func produceDelayed(srv *testserver.Server, s *schedule, queue, name string, r *rand.Rand) error {
-	c, err := open(srv)
+	c, err := rig.Open(srv.TCPAddr)
 	if err != nil {
 		return err
 	}
@@ -137,7 +138,7 @@ func produceDelayed(srv *testserver.Server, s *schedule, queue, name string, r *
 			s.sent(body, time.Now().Add(time.Duration(delay)*time.Millisecond))
 			bodies = append(bodies, body)
 			nameValue = append(nameValue, "x-delay", strconv.Itoa(delay))
-			frames = append(frames, send(queue, []byte(body), nameValue...).Encode("1.2")...)
+			frames = append(frames, rig.Send(queue, []byte(body), nameValue...).Encode("1.2")...)
 		}
 		receipt := fmt.Sprint("r", n)
 		switch n % 4 {
@@ -156,7 +157,7 @@ func produceDelayed(srv *testserver.Server, s *schedule, queue, name string, r *
 		if err := c.Write(frames); err != nil {
 			return err
 		}
-		f, err := c.Read(patience)
+		f, err := c.Read(rig.Patience)
 		if err != nil {
 			return err
 		}
@@ -168,7 +169,7 @@ func produceDelayed(srv *testserver.Server, s *schedule, queue, name string, r *
 }
 
 func consumeDelayed(srv *testserver.Server, s *schedule, queue string) error {
-	c, err := open(srv)
+	c, err := rig.Open(srv.TCPAddr)
 	if err != nil {
 		return err
 	}
@@ -177,11 +178,11 @@ func consumeDelayed(srv *testserver.Server, s *schedule, queue string) error {
 }
 
 func consumeFrom(c *stompclient.Conn, s *schedule, queue string) error {
-	if err := c.Send(subscribe("c", queue, "ack", "client-individual")); err != nil {
+	if err := c.Send(rig.Subscribe("c", queue, "ack", "client-individual")); err != nil {
 		return err
 	}
 	for {
-		f, err := c.Read(10 * patience)
+		f, err := c.Read(10 * rig.Patience)
 		if err != nil {
 			return err
 		}
@@ -203,19 +204,17 @@ func TestExpiryKill(t *testing.T) {
 	ends := make(map[string]time.Time) // not before
 	r := rand.New(rand.NewPCG(1, 1))
 	for life := range 4 {
-		c := connect(t, srv)
+		c := rig.Connect(t, srv.TCPAddr)
 		for n := range 300 {
 			body := fmt.Sprint(life, "-", n)
 			ms := r.IntN(longest) + 1
-			f := send(queue, []byte(body), "receipt", "r", "expiration", strconv.Itoa(ms))
+			f := rig.Send(queue, []byte(body), "receipt", "r", "expiration", strconv.Itoa(ms))
 			if n%2 == 0 {
-				f = send(queue, []byte(body), "receipt", "r", "expires", fmt.Sprint(time.Now().UnixMilli()+int64(ms)))
+				f = rig.Send(queue, []byte(body), "receipt", "r", "expires", fmt.Sprint(time.Now().UnixMilli()+int64(ms)))
 			}
 			ends[body] = time.Now().Add(time.Duration(ms) * time.Millisecond)
-			if err := c.Send(f); err != nil {
-				t.Fatal(err)
-			}
-			if f, err := c.Read(patience); err != nil || f.Command != "RECEIPT" {
+			c.DoFrame(f)
+			if f, err := c.Read(rig.Patience); err != nil || f.Command != "RECEIPT" {
 				t.Fatal(unexpected(f, err, "a RECEIPT"))
 			}
 		}
@@ -223,14 +222,12 @@ func TestExpiryKill(t *testing.T) {
 		if err := srv.Restart(); err != nil {
 			t.Fatal(err)
 		}
-		c = connect(t, srv)
+		c = rig.Connect(t, srv.TCPAddr)
 		before := time.Now()
-		if err := c.Send(subscribe("b", queue, "browser", "true")); err != nil {
-			t.Fatal(err)
-		}
+		c.DoFrame(rig.Subscribe("b", queue, "browser", "true"))
 		shown := make(map[string]bool)
 		for {
-			f, err := c.Read(patience)
+			f, err := c.Read(rig.Patience)
 			if err != nil || f.Command != "MESSAGE" {
 				t.Fatal(unexpected(f, err, "a MESSAGE"))
 			}

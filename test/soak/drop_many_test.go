@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -23,19 +24,19 @@ const (
 func TestDropManyAtOnce(t *testing.T) {
 	srv := testserver.Start(t)
 	const queue = "/queue/drop/many"
-	producer := connect(t, srv)
+	producer := rig.Connect(t, srv.TCPAddr)
 	fill(t, producer, queue, manyMessages/2, 100)
 	h := &holdings{holder: map[int][]int{}}
 	victims := make([]*victim, manyVictims)
 	for i := range victims {
-		victims[i] = &victim{conn: connect(t, srv), mode: []string{"client", "client-individual"}[i%2], got: map[int]bool{}, acked: map[int]bool{}}
-		ask(t, victims[i].conn, subscribe("v", queue, "ack", victims[i].mode, "prefetch-count", fmt.Sprint(pulled)))
+		victims[i] = &victim{conn: rig.Connect(t, srv.TCPAddr), mode: []string{"client", "client-individual"}[i%2], got: map[int]bool{}, acked: map[int]bool{}}
+		victims[i].conn.AskFrame(rig.Subscribe("v", queue, "ack", victims[i].mode, "prefetch-count", fmt.Sprint(pulled)))
 	}
-	rescuer := connect(t, srv)
+	rescuer := rig.Connect(t, srv.TCPAddr)
 	var team crew
 	team.launch(func() error {
 		for n := manyMessages/2 + 1; n <= manyMessages; n++ {
-			if err := producer.Send(send(queue, payload(100, 0, n))); err != nil {
+			if err := producer.Send(rig.Send(queue, payload(100, 0, n))); err != nil {
 				return err
 			}
 		}
@@ -44,8 +45,8 @@ func TestDropManyAtOnce(t *testing.T) {
 	for i, v := range victims {
 		team.launch(func() error { return h.readAndDrop(i, v) })
 	}
-	ask(t, rescuer, subscribe("r", queue, "ack", "client-individual", "prefetch-count", "1000"))
-	if err := h.rescueAll(rescuer); err != nil {
+	rescuer.AskFrame(rig.Subscribe("r", queue, "ack", "client-individual", "prefetch-count", "1000"))
+	if err := h.rescueAll(rescuer.Conn); err != nil {
 		t.Error(err)
 	}
 	if err := team.wait(); err != nil {
@@ -71,7 +72,7 @@ type rescued struct {
 // readAndDrop takes some messages, different in number for each victim, and drops the socket.
 func (h *holdings) readAndDrop(i int, v *victim) error {
 	for range i * 3 {
-		f, err := message(v.conn, 500*time.Millisecond)
+		f, err := v.conn.Expect("MESSAGE", 500*time.Millisecond)
 		var timeout net.Error
 		if errors.As(err, &timeout) && timeout.Timeout() {
 			break // The others had them all.
@@ -91,7 +92,7 @@ func (h *holdings) readAndDrop(i int, v *victim) error {
 func (h *holdings) rescueAll(c *stompclient.Conn) error {
 	seen := map[int]bool{}
 	for len(seen) < manyMessages {
-		f, err := message(c, patience)
+		f, err := c.Expect("MESSAGE", rig.Patience)
 		if err != nil {
 			return fmt.Errorf("after %d of %d messages: %w", len(seen), manyMessages, err)
 		}

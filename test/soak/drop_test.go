@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -44,7 +45,7 @@ func TestDropDuringPull(t *testing.T) {
 	t.Run("alone", func(t *testing.T) { dropAll(t, testserver.Start(t), 3, true) })
 	t.Run("beside a wide filter", func(t *testing.T) {
 		srv := testserver.Start(t)
-		ask(t, connect(t, srv), subscribe("w", "/topic/>"))
+		rig.Connect(t, srv.TCPAddr).Subscribe("w", "/topic/>")
 		dropAll(t, srv, 1, false)
 	})
 }
@@ -52,7 +53,7 @@ func TestDropDuringPull(t *testing.T) {
 // dropAll drops so many consumers for each ack mode and each way to go.
 func dropAll(t *testing.T, srv *testserver.Server, times int, inOrder bool) {
 	t.Helper()
-	producer := connect(t, srv)
+	producer := rig.Connect(t, srv.TCPAddr)
 	var took, idle []time.Duration
 	for _, mode := range []string{"auto", "client", "client-individual"} {
 		for _, d := range drops {
@@ -64,17 +65,17 @@ func dropAll(t *testing.T, srv *testserver.Server, times int, inOrder bool) {
 				name := fmt.Sprintf("%d-%s-%s", round, mode, d.name)
 				queue := "/queue/drop/" + name
 				fill(t, producer, queue, pulled, bodySize[mode])
-				v := &victim{conn: connect(t, srv), mode: mode, got: map[int]bool{}, acked: map[int]bool{}, anyOrder: !inOrder}
+				v := &victim{conn: rig.Connect(t, srv.TCPAddr), mode: mode, got: map[int]bool{}, acked: map[int]bool{}, anyOrder: !inOrder}
 				// A read of nothing, of a few, of most.
 				if err := v.consume(queue, (round*137)%700); err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
-				r := connect(t, srv)
+				r := rig.Connect(t, srv.TCPAddr)
 				v.dropped = time.Now()
 				if err := d.drop(v); err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
-				arrivals, err := v.rescue(r, queue, d.answered)
+				arrivals, err := v.rescue(r.Conn, queue, d.answered)
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
@@ -98,14 +99,12 @@ func dropAll(t *testing.T, srv *testserver.Server, times int, inOrder bool) {
 var bodySize = map[string]int{"auto": 8 << 10, "client": 100, "client-individual": 100}
 
 // fill stores count messages that have their number, from 1, as payload.
-func fill(tb testing.TB, producer *stompclient.Conn, queue string, count, size int) {
+func fill(tb testing.TB, producer *rig.Client, queue string, count, size int) {
 	tb.Helper()
 	for n := 1; n < count; n++ {
-		if err := producer.Send(send(queue, payload(size, 0, n))); err != nil {
-			tb.Fatal(err)
-		}
+		producer.DoFrame(rig.Send(queue, payload(size, 0, n)))
 	}
-	ask(tb, producer, send(queue, payload(size, 0, count)))
+	producer.AskFrame(rig.Send(queue, payload(size, 0, count)))
 }
 
 // quantile returns the q-quantile.
@@ -119,13 +118,13 @@ func quantile(durations []time.Duration, q float64) time.Duration {
 }
 
 // idleRead is how long after SUBSCRIBE 99 % of 1,000 messages arrive that nobody had before.
-func idleRead(t *testing.T, srv *testserver.Server, producer *stompclient.Conn, queue string) time.Duration {
+func idleRead(t *testing.T, srv *testserver.Server, producer *rig.Client, queue string) time.Duration {
 	t.Helper()
 	fill(t, producer, queue, pulled, bodySize["client"])
-	r := connect(t, srv)
+	r := rig.Connect(t, srv.TCPAddr)
 	defer r.Close()
 	v := &victim{dropped: time.Now()}
-	arrivals, err := v.rescue(r, queue, true)
+	arrivals, err := v.rescue(r.Conn, queue, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +133,7 @@ func idleRead(t *testing.T, srv *testserver.Server, producer *stompclient.Conn, 
 
 // victim is a consumer that is dropped.
 type victim struct {
-	conn    *stompclient.Conn
+	conn    *rig.Client
 	mode    string
 	got     map[int]bool // What its socket gave.
 	acked   map[int]bool // What was confirmed as acknowledged.
@@ -146,11 +145,11 @@ type victim struct {
 // consume subscribes and reads so many messages while more are on their way. In the client modes it acknowledges a
 // third of them, confirmed.
 func (v *victim) consume(queue string, count int) error {
-	if err := receipted(v.conn, subscribe("v", queue, "ack", v.mode, "prefetch-count", fmt.Sprint(pulled))); err != nil {
+	if err := v.conn.Confirm(rig.Subscribe("v", queue, "ack", v.mode, "prefetch-count", fmt.Sprint(pulled)), rig.Patience); err != nil {
 		return err
 	}
 	for n := 1; len(v.got) < count; n++ {
-		f, err := message(v.conn, patience)
+		f, err := v.conn.Expect("MESSAGE", rig.Patience)
 		if err != nil {
 			return err
 		}
@@ -181,7 +180,7 @@ func (v *victim) take(f stompclient.Frame) int {
 // untilReceipt reads messages up to a RECEIPT.
 func (v *victim) untilReceipt(id string) error {
 	for {
-		f, err := v.conn.Read(patience)
+		f, err := v.conn.Read(rig.Patience)
 		switch {
 		case err != nil:
 			return fmt.Errorf("waiting for the receipt %s: %w", id, err)
@@ -210,7 +209,7 @@ func (v *victim) halfClose() error {
 		return err
 	}
 	for {
-		f, err := v.conn.Read(patience)
+		f, err := v.conn.Read(rig.Patience)
 		var timeout net.Error
 		switch {
 		case errors.As(err, &timeout) && timeout.Timeout():
@@ -233,12 +232,12 @@ func (v *victim) halfClose() error {
 // overtake what is on its way back, but neither kind is out of order in itself.
 func (v *victim) rescue(r *stompclient.Conn, queue string, ordered bool) (took []time.Duration, err error) {
 	due := v.due()
-	if err := r.Send(subscribe("r", queue, "ack", "client-individual", "prefetch-count", fmt.Sprint(2*pulled))); err != nil {
+	if err := r.Send(rig.Subscribe("r", queue, "ack", "client-individual", "prefetch-count", fmt.Sprint(2*pulled))); err != nil {
 		return nil, err
 	}
 	last := map[bool]int{}
 	for n := 0; n < len(due); {
-		f, err := message(r, patience)
+		f, err := r.Expect("MESSAGE", rig.Patience)
 		if err != nil {
 			return took, fmt.Errorf("%d of %d messages: %w", n, len(due), err)
 		}

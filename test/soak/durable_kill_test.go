@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -38,16 +39,14 @@ func TestDurableKill(t *testing.T) {
 	}
 	c := attach(t, srv)
 	for left := l.missing(); len(left) > 0; left = l.missing() {
-		f, err := message(c, patience)
+		f, err := c.Expect("MESSAGE", rig.Patience)
 		if err != nil {
 			t.Fatalf("%d receipted messages are lost, such as %s: %v", len(left), left[0], err)
 		}
 		if err := l.arrive(f); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Send(stompclient.New("ACK", "id", f.Get("ack"))); err != nil {
-			t.Fatal(err)
-		}
+		c.DoFrame(stompclient.New("ACK", "id", f.Get("ack")))
 	}
 	t.Logf("%d messages receipted, %d delivered, %d of them again", len(l.receipted), len(l.delivered), l.again)
 	if l.again == 0 || len(l.receipted) < 100 {
@@ -88,10 +87,10 @@ func (l *ledger) missing() []string {
 	return slices.DeleteFunc(slices.Collect(maps.Keys(l.receipted)), func(body string) bool { return l.delivered[body] > 0 })
 }
 
-func attach(t *testing.T, srv *testserver.Server) *stompclient.Conn {
+func attach(t *testing.T, srv *testserver.Server) *rig.Client {
 	t.Helper()
-	c := connect(t, srv, "client-id", "me")
-	err := c.Send(subscribe("s", killDestination, "durable", "true", "x-start", "first", "ack", "client-individual", "prefetch-count", "50"))
+	c := rig.Connect(t, srv.TCPAddr, "client-id", "me")
+	err := c.Send(rig.Subscribe("s", killDestination, "durable", "true", "x-start", "first", "ack", "client-individual", "prefetch-count", "50"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,15 +103,15 @@ func (l *ledger) round(t *testing.T, srv *testserver.Server, round int, kill fun
 	var team crew
 	for range attached {
 		c := attach(t, srv)
-		team.launch(func() error { return l.consume(c) })
+		team.launch(func() error { return l.consume(c.Conn) })
 	}
-	p := connect(t, srv)
-	team.launch(func() error { return l.publish(p, round) })
-	team.launch(func() error { return l.receipts(p) })
+	p := rig.Connect(t, srv.TCPAddr)
+	team.launch(func() error { return l.publish(p.Conn, round) })
+	team.launch(func() error { return l.receipts(p.Conn) })
 	l.mu.Lock()
 	goal := len(l.receipted) + 500
 	l.mu.Unlock()
-	until(t, func() error {
+	rig.Until(t, func() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if got := len(l.receipted); got < goal {
@@ -130,7 +129,7 @@ func (l *ledger) round(t *testing.T, srv *testserver.Server, round int, kill fun
 func (l *ledger) publish(c *stompclient.Conn, round int) error {
 	for i := 0; ; i++ {
 		body := strconv.Itoa(round) + ":" + strconv.Itoa(i)
-		if err := c.Send(send(killDestination, []byte(body), "receipt", body)); err != nil {
+		if err := c.Send(rig.Send(killDestination, []byte(body), "receipt", body)); err != nil {
 			return nil //nolint:nilerr // the kill
 		}
 		time.Sleep(500 * time.Microsecond) // A load that the consumers keep up with.
@@ -139,7 +138,7 @@ func (l *ledger) publish(c *stompclient.Conn, round int) error {
 
 func (l *ledger) receipts(c *stompclient.Conn) error {
 	for {
-		f, err := c.Read(patience)
+		f, err := c.Read(rig.Patience)
 		if err != nil {
 			return nil //nolint:nilerr // the kill
 		}
@@ -155,7 +154,7 @@ func (l *ledger) receipts(c *stompclient.Conn) error {
 // consume acknowledges two of three messages until the connection ends.
 func (l *ledger) consume(c *stompclient.Conn) error {
 	for n := 0; ; n++ {
-		f, err := message(c, patience)
+		f, err := c.Expect("MESSAGE", rig.Patience)
 		if err != nil {
 			if f.Command == "ERROR" {
 				return errors.New(f.String())

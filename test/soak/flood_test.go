@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -25,7 +26,7 @@ func TestStatedLengths(t *testing.T) {
 	srv := testserver.Start(t, "--limits-connections", fmt.Sprint(floodConns+1), "--limits-connect-timeout", "60s")
 	healthy := newEcho(t, srv)
 	idle := healthy.measure(t, func() { quiet(t, healthy, 200) })
-	before := descriptors(t, srv)
+	before := srv.Descriptors(t)
 	for _, flood := range []struct {
 		name, version, octets string
 		open                  bool // The server waits for the rest.
@@ -52,7 +53,7 @@ func TestStatedLengths(t *testing.T) {
 			}
 			wantSlots(t, srv, floodConns+1, 1)
 		})
-		grown := memory(t, srv, "VmHWM") - base
+		grown := srv.Memory(t, "VmHWM") - base
 		t.Logf("%s: %d MiB more at the peak", flood.name, grown>>20)
 		if grown > floodMemory {
 			t.Errorf("%s: the process grew by %d MiB, want at most %d MiB", flood.name, grown>>20, floodMemory>>20)
@@ -67,7 +68,7 @@ func resetPeak(t *testing.T, srv *testserver.Server) int64 {
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", srv.PID()), []byte("5"), 0); err != nil {
 		t.Fatal(err)
 	}
-	return memory(t, srv, "VmRSS")
+	return srv.Memory(t, "VmRSS")
 }
 
 // floodWith opens connections and sends the octets on each, as far as the server takes them.
@@ -102,11 +103,11 @@ func floodWith(t *testing.T, srv *testserver.Server, version string, octets []by
 func wantRefused(t *testing.T, conns []*stompclient.Conn) {
 	t.Helper()
 	for i, c := range conns {
-		f, err := c.Read(patience)
+		f, err := c.Read(rig.Patience)
 		if err != nil || f.Command != "ERROR" || !strings.Contains(f.Get("message"), "limits.") {
 			t.Fatalf("connection %d: got %s (%v), want an ERROR that names a limit", i, f, err)
 		}
-		if err := c.ExpectClose(patience); err != nil {
+		if err := c.ExpectClose(rig.Patience); err != nil {
 			t.Fatalf("connection %d: %v", i, err)
 		}
 	}
@@ -128,8 +129,8 @@ func wantOpen(t *testing.T, conns []*stompclient.Conn) {
 // wantDescriptors waits until the process has no more open files than before.
 func wantDescriptors(t *testing.T, srv *testserver.Server, most int) {
 	t.Helper()
-	until(t, func() error {
-		if n := descriptors(t, srv); n > most {
+	rig.Until(t, func() error {
+		if n := srv.Descriptors(t); n > most {
 			return fmt.Errorf("%d descriptors, %d before", n, most)
 		}
 		return nil
@@ -148,7 +149,7 @@ func TestSlowloris(t *testing.T) {
 	srv := testserver.Start(t, "--limits-connections", fmt.Sprint(sockets+1), "--limits-connect-timeout", timeout.String())
 	healthy := newEcho(t, srv)
 	idle := healthy.measure(t, func() { quiet(t, healthy, 200) })
-	before := descriptors(t, srv)
+	before := srv.Descriptors(t)
 	healthy.serves(t, "slowloris", idle, func() {
 		results := make([]time.Duration, sockets)
 		var team crew
@@ -201,10 +202,10 @@ func drip(c *stompclient.Conn) error {
 // wantConnectTimeout reads the end of a connection on which CONNECT never came.
 func wantConnectTimeout(c *stompclient.Conn, talks bool) error {
 	if talks {
-		f, err := c.Read(patience)
+		f, err := c.Read(rig.Patience)
 		if err != nil || f.Command != "ERROR" || !strings.Contains(f.Get("message"), "limits.connect_timeout") {
 			return unexpected(f, err, "the ERROR limits.connect_timeout")
 		}
 	}
-	return c.ExpectClose(patience)
+	return c.ExpectClose(rig.Patience)
 }

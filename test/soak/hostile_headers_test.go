@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -16,7 +17,7 @@ import (
 // what arrives says what the broker says, NATS acts on none, and those that are nobody's arrive as they were.
 func TestForgedHeaders(t *testing.T) {
 	srv := testserver.Start(t)
-	nc, js := native(t, srv)
+	nc, js := rig.Native(t, srv.NATSURL)
 	seen, err := nc.SubscribeSync("forged")
 	if err != nil {
 		t.Fatal(err)
@@ -40,27 +41,22 @@ func TestForgedHeaders(t *testing.T) {
 	for _, name := range acting {
 		headers = append(headers, name, "all")
 	}
-	c := connect(t, srv)
-	ask(t, c, subscribe("t", "/topic/forged"))
-	ask(t, c, subscribe("q", "/queue/forged", "ack", "client"))
+	c := rig.Connect(t, srv.TCPAddr)
+	c.AskFrame(rig.Subscribe("t", "/topic/forged"))
+	c.AskFrame(rig.Subscribe("q", "/queue/forged", "ack", "client"))
 	const count = 5
 	for n := range count {
 		for _, destination := range []string{"/topic/forged", "/queue/forged"} {
-			f := send(destination, fmt.Append(nil, n), headers...)
-			if err := c.Send(f); err != nil {
-				t.Fatal(err)
-			}
+			f := rig.Send(destination, fmt.Append(nil, n), headers...)
+			c.DoFrame(f)
 		}
 	}
 	for range 2 * count {
-		f, err := message(c, patience)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := c.Next("MESSAGE")
 		wantHeaders(t, f, acting)
 	}
 	for range count {
-		m, err := seen.NextMsg(patience)
+		m, err := seen.NextMsg(rig.Patience)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,9 +66,9 @@ func TestForgedHeaders(t *testing.T) {
 			}
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), rig.Patience)
 	defer cancel()
-	s, err := js.Stream(ctx, queueStream("forged"))
+	s, err := js.Stream(ctx, rig.QueueStream("forged"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +96,7 @@ func wantHeaders(t *testing.T, f stompclient.Frame, acting []string) {
 // represent, as they were, and the others not at all.
 func TestUnfitHeaders(t *testing.T) {
 	srv := testserver.Start(t)
-	sender := connect(t, srv)
+	sender := rig.Connect(t, srv.TCPAddr)
 	values := map[string]string{
 		"plain": "a", "blanks": " a ", "colon": "a:b", "backslash": `a\nb\c`, "lf": "a\nb:c", "cr": "a\rb", "crlf": "a\r\nx-injected:1\r\n\r\nbody",
 		"utf8": "Grüße", "co:lon": "v", "empty": "", "tab": "\ta",
@@ -112,20 +108,10 @@ func TestUnfitHeaders(t *testing.T) {
 	}
 	for _, destination := range []string{"/topic/unfit", "/queue/unfit"} {
 		for version, left := range absent {
-			c, err := stompclient.Dial(srv.TCPAddr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = c.Close() })
-			if _, err := c.Connect(version); err != nil {
-				t.Fatal(err)
-			}
-			ask(t, c, subscribe("u", destination))
-			ask(t, sender, send(destination, []byte("body"), headers...))
-			f, err := message(c, patience)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := rig.ConnectVersion(t, srv.TCPAddr, version)
+			c.AskFrame(rig.Subscribe("u", destination))
+			sender.AskFrame(rig.Send(destination, []byte("body"), headers...))
+			f := c.Next("MESSAGE")
 			for _, name := range left {
 				if got, found := f.Lookup(name); found {
 					t.Errorf("%s, %s: header %q arrived as %q", destination, version, name, got)
@@ -149,19 +135,12 @@ func TestUnfitHeaders(t *testing.T) {
 func TestNativeOctets(t *testing.T) {
 	srv := testserver.Start(t)
 	versions := []string{"1.0", "1.1", "1.2"}
-	conns := map[string]*stompclient.Conn{}
+	conns := map[string]*rig.Client{}
 	for _, version := range versions {
-		c, err := stompclient.Dial(srv.TCPAddr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = c.Close() })
-		if _, err := c.Connect(version); err != nil {
-			t.Fatal(err)
-		}
-		ask(t, c, subscribe("tail", "/topic/octets/>"))
-		ask(t, c, subscribe("wide", "/topic/>"))
-		ask(t, c, subscribe("queue", "/queue/octets-"+strings.ReplaceAll(version, ".", "-")))
+		c := rig.ConnectVersion(t, srv.TCPAddr, version)
+		c.AskFrame(rig.Subscribe("tail", "/topic/octets/>"))
+		c.AskFrame(rig.Subscribe("wide", "/topic/>"))
+		c.AskFrame(rig.Subscribe("queue", "/queue/octets-"+strings.ReplaceAll(version, ".", "-")))
 		conns[version] = c
 	}
 	wire := dialNATS(t, srv)
@@ -181,7 +160,7 @@ func TestNativeOctets(t *testing.T) {
 	}
 	wire.publish(t, "octets.end", "", "end")
 	for version, c := range conns {
-		if err := readOctets(c); err != nil {
+		if err := readOctets(c.Conn); err != nil {
 			t.Errorf("%s: %v", version, err)
 		}
 	}
@@ -191,7 +170,7 @@ func TestNativeOctets(t *testing.T) {
 func readOctets(c *stompclient.Conn) error {
 	got := map[string]int{}
 	for ends := 0; ends < 2 || got["queue"] < 15; {
-		f, err := message(c, patience) // Strict about what it reads.
+		f, err := c.Expect("MESSAGE", rig.Patience) // Strict about what it reads.
 		if err != nil {
 			return fmt.Errorf("after %v: %w", got, err)
 		}

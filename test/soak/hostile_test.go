@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -24,7 +23,7 @@ import (
 func TestHostileBytes(t *testing.T) {
 	const slots = 100
 	srv := testserver.Start(t, "--limits-connections", fmt.Sprint(slots))
-	nc, js := native(t, srv)
+	nc, js := rig.Native(t, srv.NATSURL)
 	effects, err := nc.SubscribeSync(">")
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +53,7 @@ func TestHostileBytes(t *testing.T) {
 		}
 		wantSlots(t, srv, slots, 1)
 	})
-	if _, err := js.Stream(context.Background(), queueStream("side.effect")); !errors.Is(err, jetstream.ErrStreamNotFound) {
+	if _, err := js.Stream(context.Background(), rig.QueueStream("side.effect")); !errors.Is(err, jetstream.ErrStreamNotFound) {
 		t.Errorf("a SEND behind a refused CONNECT made a queue (%v)", err)
 	}
 	wantNoEffects(t, effects)
@@ -82,7 +81,7 @@ func (a attack) run(srv *testserver.Server) error {
 		return err
 	})
 	if a.want != "" {
-		f, err := c.Read(patience)
+		f, err := c.Read(rig.Patience)
 		if err != nil {
 			return fmt.Errorf("want an ERROR: %w", err)
 		}
@@ -93,7 +92,7 @@ func (a attack) run(srv *testserver.Server) error {
 			return fmt.Errorf("the ERROR's body is %q, its message %q", got, f.Get("message"))
 		}
 	}
-	return c.ExpectClose(patience)
+	return c.ExpectClose(rig.Patience)
 }
 
 // wantNoEffects looks at all that NATS saw.
@@ -124,8 +123,8 @@ func wantSlots(t *testing.T, srv *testserver.Server, slots, taken int) {
 		}
 	}()
 	for n := taken; n < slots; n++ {
-		until(t, func() error {
-			c, err := open(srv)
+		rig.Until(t, func() error {
+			c, err := rig.Open(srv.TCPAddr)
 			if err != nil {
 				return fmt.Errorf("with %d of %d connections open: %w", n, slots, err)
 			}
@@ -145,7 +144,7 @@ func wantSlots(t *testing.T, srv *testserver.Server, slots, taken int) {
 
 // echo is a healthy client that sends to itself all the time.
 type echo struct {
-	conn *stompclient.Conn
+	conn *rig.Client
 	stop chan struct{}
 	took []time.Duration
 	sent atomic.Int64
@@ -153,8 +152,8 @@ type echo struct {
 
 func newEcho(t *testing.T, srv *testserver.Server) *echo {
 	t.Helper()
-	e := &echo{conn: connect(t, srv)}
-	ask(t, e.conn, subscribe("e", "/topic/echo"))
+	e := &echo{conn: rig.Connect(t, srv.TCPAddr)}
+	e.conn.AskFrame(rig.Subscribe("e", "/topic/echo"))
 	return e
 }
 
@@ -193,10 +192,10 @@ func (e *echo) run() error {
 	defer tick.Stop()
 	for {
 		start := time.Now()
-		if err := e.conn.Send(send("/topic/echo", []byte("echo"))); err != nil {
+		if err := e.conn.Send(rig.Send("/topic/echo", []byte("echo"))); err != nil {
 			return err
 		}
-		if _, err := message(e.conn, patience); err != nil {
+		if _, err := e.conn.Expect("MESSAGE", rig.Patience); err != nil {
 			return err
 		}
 		e.took = append(e.took, time.Since(start))
@@ -213,40 +212,10 @@ func (e *echo) run() error {
 func quiet(t *testing.T, e *echo, count int64) {
 	t.Helper()
 	before := e.sent.Load()
-	until(t, func() error {
+	rig.Until(t, func() error {
 		if n := e.sent.Load() - before; n < count {
 			return fmt.Errorf("%d echoes, want %d", n, count)
 		}
 		return nil
 	})
-}
-
-// memory is a figure of the process in octets, such as VmRSS or VmHWM.
-func memory(t *testing.T, srv *testserver.Server, name string) int64 {
-	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", srv.PID()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(status)) {
-		if value, found := strings.CutPrefix(line, name+":"); found {
-			kib, err := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return kib << 10
-		}
-	}
-	t.Fatalf("no %s in /proc", name)
-	return 0
-}
-
-// descriptors counts the open files of the process.
-func descriptors(t *testing.T, srv *testserver.Server) int {
-	t.Helper()
-	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", srv.PID()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(entries)
 }

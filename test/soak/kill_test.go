@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -29,7 +30,7 @@ func TestKill(t *testing.T) {
 		h.lap(true)
 		team := killLoad(srv, h, life)
 		least := 100 + r.IntN(1_000)
-		until(t, func() error {
+		rig.Until(t, func() error {
 			if n := h.lap(false); n < least {
 				return fmt.Errorf("life %d: %d receipts, want %d", life, n, least)
 			}
@@ -94,7 +95,7 @@ func ended(err error) error {
 
 // produceKill sends with outstanding receipts until the connection ends.
 func produceKill(srv *testserver.Server, h *history, queue, name string) error {
-	c, err := open(srv)
+	c, err := rig.Open(srv.TCPAddr)
 	if err != nil {
 		return err
 	}
@@ -102,7 +103,7 @@ func produceKill(srv *testserver.Server, h *history, queue, name string) error {
 	body := func(n int) string { return fmt.Sprintf("%s message %d", name, n) }
 	for n := 0; ; n++ {
 		if n >= outstanding {
-			f, err := c.Read(patience)
+			f, err := c.Read(rig.Patience)
 			if err != nil {
 				return err
 			}
@@ -112,7 +113,7 @@ func produceKill(srv *testserver.Server, h *history, queue, name string) error {
 			}
 			h.receipt(want)
 		}
-		if err := c.Send(send(queue, []byte(body(n)), "receipt", body(n))); err != nil {
+		if err := c.Send(rig.Send(queue, []byte(body(n)), "receipt", body(n))); err != nil {
 			return err
 		}
 	}
@@ -120,7 +121,7 @@ func produceKill(srv *testserver.Server, h *history, queue, name string) error {
 
 // produceTransactions sends in transactions, one after the other, until the connection ends.
 func produceTransactions(srv *testserver.Server, h *history, queue, name string) error {
-	c, err := open(srv)
+	c, err := rig.Open(srv.TCPAddr)
 	if err != nil {
 		return err
 	}
@@ -132,14 +133,14 @@ func produceTransactions(srv *testserver.Server, h *history, queue, name string)
 		for part := range 5 {
 			body := fmt.Sprintf("%s part %d", id, part)
 			bodies = append(bodies, body)
-			frames = append(frames, send(queue, []byte(body), "transaction", "tx-1").Encode("1.2")...)
+			frames = append(frames, rig.Send(queue, []byte(body), "transaction", "tx-1").Encode("1.2")...)
 		}
 		frames = append(frames, stompclient.New("COMMIT", "transaction", "tx-1", "receipt", id).Encode("1.2")...)
 		h.begin(bodies)
 		if err := c.Write(frames); err != nil {
 			return err
 		}
-		f, err := c.Read(patience)
+		f, err := c.Read(rig.Patience)
 		if err != nil {
 			return err
 		}
@@ -165,15 +166,15 @@ type killConsumer struct {
 
 func (c *killConsumer) run(srv *testserver.Server, queue string) error {
 	var err error
-	if c.conn, err = open(srv); err != nil {
+	if c.conn, err = rig.Open(srv.TCPAddr); err != nil {
 		return err
 	}
 	defer c.conn.Close()
-	if err := c.conn.Send(subscribe("c", queue, "ack", c.mode, "prefetch-count", fmt.Sprint(c.prefetch))); err != nil {
+	if err := c.conn.Send(rig.Subscribe("c", queue, "ack", c.mode, "prefetch-count", fmt.Sprint(c.prefetch))); err != nil {
 		return err
 	}
 	for {
-		f, err := c.conn.Read(patience)
+		f, err := c.conn.Read(rig.Patience)
 		if err != nil {
 			return err
 		}
@@ -190,7 +191,7 @@ func (c *killConsumer) run(srv *testserver.Server, queue string) error {
 // rest reads what the socket still gives after a write has failed: it was delivered, too.
 func (c *killConsumer) rest(err error) error {
 	for {
-		f, readErr := c.conn.Read(patience)
+		f, readErr := c.conn.Read(rig.Patience)
 		if readErr != nil {
 			return err
 		}
@@ -230,19 +231,17 @@ func (c *killConsumer) heldAfter() int {
 // drainQueues acknowledges all that the queues hold.
 func drainQueues(t *testing.T, srv *testserver.Server, h *history) {
 	t.Helper()
-	_, js := native(t, srv)
+	_, js := rig.Native(t, srv.NATSURL)
 	var team crew
 	for _, queue := range killQueues {
-		c := connect(t, srv)
-		if err := c.Send(subscribe("d", queue, "ack", "client", "prefetch-count", "500")); err != nil {
-			t.Fatal(err)
-		}
-		team.launch(func() error { return drainQueue(c, h) })
+		c := rig.Connect(t, srv.TCPAddr)
+		c.DoFrame(rig.Subscribe("d", queue, "ack", "client", "prefetch-count", "500"))
+		team.launch(func() error { return drainQueue(c.Conn, h) })
 		channel := "kill." + queue[len("/queue/kill/"):]
-		until(t, func() error {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+		rig.Until(t, func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), rig.Patience)
 			defer cancel()
-			s, err := js.Stream(ctx, queueStream(channel))
+			s, err := js.Stream(ctx, rig.QueueStream(channel))
 			if err != nil {
 				return err
 			}
@@ -261,7 +260,7 @@ func drainQueues(t *testing.T, srv *testserver.Server, h *history) {
 // drainQueue acknowledges each message until the connection is closed.
 func drainQueue(c *stompclient.Conn, h *history) error {
 	for {
-		f, err := c.Read(2 * patience)
+		f, err := c.Read(2 * rig.Patience)
 		if err != nil {
 			return nil //nolint:nilerr // Closed by the test, when the queue is empty.
 		}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 )
 
@@ -16,7 +17,7 @@ const inFlight = 100
 // the receipts.
 func produceLoad(c *stompclient.Conn, queue string, stop *atomic.Bool, sent *atomic.Int64) error {
 	body := []byte(strings.Repeat("load ", 50))
-	frame := send(queue, body, "receipt", "r").Encode("1.2")
+	frame := rig.Send(queue, body, "receipt", "r").Encode("1.2")
 	burst := []byte(strings.Repeat(string(frame), inFlight/2))
 	if err := c.Write(burst); err != nil {
 		return err
@@ -31,7 +32,7 @@ func produceLoad(c *stompclient.Conn, queue string, stop *atomic.Bool, sent *ato
 			open += inFlight / 2
 		}
 		for range inFlight / 2 {
-			f, err := c.Read(patience)
+			f, err := c.Read(rig.Patience)
 			if err != nil || f.Command != "RECEIPT" {
 				return unexpected(f, err, "a RECEIPT of "+queue)
 			}
@@ -47,7 +48,7 @@ func produceLoad(c *stompclient.Conn, queue string, stop *atomic.Bool, sent *ato
 // consumeLoad reads, and acknowledges where that is asked for, until the connection is closed.
 func consumeLoad(c *stompclient.Conn, received *atomic.Int64) error {
 	for n := 1; ; n++ {
-		f, err := c.Read(2 * patience)
+		f, err := c.Read(2 * rig.Patience)
 		if err != nil {
 			return nil //nolint:nilerr // Closed by the test; what is missing shows in the count.
 		}
@@ -67,7 +68,7 @@ func consumeLoad(c *stompclient.Conn, received *atomic.Int64) error {
 func waitEqual(got, want *atomic.Int64) error {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(patience); got.Load() != want.Load(); <-tick.C {
+	for deadline := time.Now().Add(rig.Patience); got.Load() != want.Load(); <-tick.C {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("%d messages received, want %d", got.Load(), want.Load())
 		}

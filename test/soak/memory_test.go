@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
-	"io"
-	"net/http"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -30,7 +28,7 @@ const (
 // its limit, somebody who consumes from a queue goes on, also while publishers wait, and afterwards all is as before (FR-153).
 func TestMemoryLimit(t *testing.T) {
 	srv := testserver.Start(t, "--memory-limit", fmt.Sprintf("%dMiB", floodLimit>>20))
-	steady := connect(t, srv)
+	steady := rig.Connect(t, srv.TCPAddr)
 	fillQueue(t, steady)
 	stop := make(chan struct{})
 	var team crew
@@ -39,13 +37,13 @@ func TestMemoryLimit(t *testing.T) {
 	}
 	senders := make([]*stompclient.Conn, floodPublishers)
 	for i := range senders {
-		senders[i] = connect(t, srv)
+		senders[i] = rig.Connect(t, srv.TCPAddr).Conn
 		team.launch(func() error { return floodTopic(senders[i], stop) })
 	}
 	consumed, last := new(atomic.Int64), make(chan struct{})
 	team.launch(func() error {
 		defer close(last)
-		return consume(steady, consumed)
+		return consume(steady.Conn, consumed)
 	})
 	seen := watchFlood(t, srv, consumed)
 	close(stop)
@@ -53,16 +51,16 @@ func TestMemoryLimit(t *testing.T) {
 		_ = c.Close() // Ends a write that waits.
 	}
 	begun := time.Now()
-	until(t, func() error {
+	rig.Until(t, func() error {
 		if scrape(t, srv, "natstomp_memory_alarm") != 0 {
 			return fmt.Errorf("publishers still wait")
 		}
 		return nil
 	})
-	reader, writer := connect(t, srv), connect(t, srv)
-	ask(t, reader, subscribe("r", "/topic/after"))
-	ask(t, writer, send("/topic/after", []byte("hello")))
-	if _, err := message(reader, patience); err != nil {
+	reader, writer := rig.Connect(t, srv.TCPAddr), rig.Connect(t, srv.TCPAddr)
+	reader.AskFrame(rig.Subscribe("r", "/topic/after"))
+	writer.AskFrame(rig.Send("/topic/after", []byte("hello")))
+	if _, err := reader.Expect("MESSAGE", rig.Patience); err != nil {
 		t.Errorf("after the flood: %v", err)
 	}
 	recovered := time.Since(begun)
@@ -108,7 +106,7 @@ func watchFlood(t *testing.T, srv *testserver.Server, consumed *atomic.Int64) (s
 			seen.consumedPaused += consumed.Load() - before
 		}
 	}
-	seen.peak = memory(t, srv, "VmHWM")
+	seen.peak = srv.Memory(t, "VmHWM")
 	seen.closed = scrape(t, srv, "natstomp_memory_closed_total")
 	return seen
 }
@@ -116,46 +114,29 @@ func watchFlood(t *testing.T, srv *testserver.Server, consumed *atomic.Int64) (s
 // scrape reads one metric without labels.
 func scrape(t *testing.T, srv *testserver.Server, name string) int {
 	t.Helper()
-	resp, err := http.Get("http://" + srv.AdminAddr + "/metrics")
+	n, err := strconv.ParseFloat(rig.Metric(t, srv.AdminAddr, name), 64)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		if value, found := strings.CutPrefix(line, name+" "); found {
-			n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return int(n)
-		}
-	}
-	t.Fatalf("no metric %s", name)
-	return 0
+	return int(n)
 }
 
 // fillQueue stores the backlog and subscribes to it.
-func fillQueue(t *testing.T, c *stompclient.Conn) {
+func fillQueue(t *testing.T, c *rig.Client) {
 	t.Helper()
 	for i := range backlog - 1 {
-		if err := c.Send(send("/queue/steady", fmt.Append(nil, i))); err != nil {
-			t.Fatal(err)
-		}
+		c.DoFrame(rig.Send("/queue/steady", fmt.Append(nil, i)))
 	}
-	ask(t, c, send("/queue/steady", fmt.Append(nil, backlog-1)))
+	c.AskFrame(rig.Send("/queue/steady", fmt.Append(nil, backlog-1)))
 }
 
 // consume takes the backlog, in order, a little at a time.
 func consume(c *stompclient.Conn, consumed *atomic.Int64) error {
-	if err := c.Send(subscribe("s", "/queue/steady", "ack", "client-individual", "prefetch-count", "10")); err != nil {
+	if err := c.Send(rig.Subscribe("s", "/queue/steady", "ack", "client-individual", "prefetch-count", "10")); err != nil {
 		return err
 	}
 	for i := range backlog {
-		f, err := message(c, patience)
+		f, err := c.Expect("MESSAGE", rig.Patience)
 		if err != nil {
 			return fmt.Errorf("message %d of the queue: %w", i, err)
 		}
@@ -172,7 +153,7 @@ func consume(c *stompclient.Conn, consumed *atomic.Int64) error {
 
 // floodTopic sends until it is told to stop or the connection is closed, which the test does.
 func floodTopic(c *stompclient.Conn, stop <-chan struct{}) error {
-	frames := bytes.Repeat(send("/topic/flood", bytes.Repeat([]byte{'x'}, 1<<10)).Encode("1.2"), 16)
+	frames := bytes.Repeat(rig.Send("/topic/flood", bytes.Repeat([]byte{'x'}, 1<<10)).Encode("1.2"), 16)
 	for {
 		select {
 		case <-stop:
@@ -198,11 +179,11 @@ func deaf(srv *testserver.Server, stop <-chan struct{}) error {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		c, err := open(srv, "heart-beat", "1000,1000")
+		c, err := rig.Open(srv.TCPAddr, "heart-beat", "1000,1000")
 		if err != nil {
 			return err
 		}
-		for err = c.Send(subscribe("d", "/topic/flood")); err == nil; err = c.Write([]byte{'\n'}) {
+		for err = c.Send(rig.Subscribe("d", "/topic/flood")); err == nil; err = c.Write([]byte{'\n'}) {
 			select {
 			case <-stop:
 				return c.Close()

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -38,7 +39,7 @@ func bodies() [][]byte {
 // both ways: all arrive, in order, octet by octet.
 func TestThousandInOrder(t *testing.T) {
 	srv := testserver.Start(t)
-	nc, js := native(t, srv)
+	nc, js := rig.Native(t, srv.NATSURL)
 	want := bodies()
 	t.Run("topic to core NATS", func(t *testing.T) {
 		sub, err := nc.SubscribeSync("thousand.out")
@@ -53,7 +54,7 @@ func TestThousandInOrder(t *testing.T) {
 		}
 		sendBodies(t, srv, "/topic/thousand/out", want)
 		for i := range want {
-			m, err := sub.NextMsg(patience)
+			m, err := sub.NextMsg(rig.Patience)
 			if err != nil {
 				t.Fatalf("message %d: %v", i, err)
 			}
@@ -61,20 +62,20 @@ func TestThousandInOrder(t *testing.T) {
 		}
 	})
 	t.Run("core NATS to topic", func(t *testing.T) {
-		c := connect(t, srv)
-		ask(t, c, subscribe("s", "/topic/thousand/in"))
+		c := rig.Connect(t, srv.TCPAddr)
+		c.AskFrame(rig.Subscribe("s", "/topic/thousand/in"))
 		for _, body := range want {
 			if err := nc.Publish("thousand.in", body); err != nil {
 				t.Fatal(err)
 			}
 		}
-		readBodies(t, c, want)
+		readBodies(t, c.Conn, want)
 	})
 	t.Run("queue to a pull consumer", func(t *testing.T) {
 		sendBodies(t, srv, "/queue/thousand/out", want)
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), rig.Patience)
 		defer cancel()
-		durable, err := js.Consumer(ctx, queueStream("thousand.out"), "stomp")
+		durable, err := js.Consumer(ctx, rig.QueueStream("thousand.out"), "stomp")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,32 +96,30 @@ func TestThousandInOrder(t *testing.T) {
 		}
 	})
 	t.Run("js.Publish to queue", func(t *testing.T) {
-		c := connect(t, srv)
-		ask(t, c, subscribe("s", "/queue/thousand/in", "ack", "client"))
+		c := rig.Connect(t, srv.TCPAddr)
+		c.AskFrame(rig.Subscribe("s", "/queue/thousand/in", "ack", "client"))
 		for _, body := range want {
 			if _, err := js.PublishAsync("stomp.queue.thousand.in", body); err != nil {
 				t.Fatal(err)
 			}
 		}
-		readBodies(t, c, want)
+		readBodies(t, c.Conn, want)
 	})
 }
 
 func sendBodies(t *testing.T, srv *testserver.Server, destination string, all [][]byte) {
 	t.Helper()
-	c := connect(t, srv)
+	c := rig.Connect(t, srv.TCPAddr)
 	for _, body := range all[:len(all)-1] {
-		if err := c.Send(send(destination, body)); err != nil {
-			t.Fatal(err)
-		}
+		c.DoFrame(rig.Send(destination, body))
 	}
-	ask(t, c, send(destination, all[len(all)-1]))
+	c.AskFrame(rig.Send(destination, all[len(all)-1]))
 }
 
 func readBodies(t *testing.T, c *stompclient.Conn, all [][]byte) {
 	t.Helper()
 	for i, want := range all {
-		f, err := message(c, patience)
+		f, err := c.Expect("MESSAGE", rig.Patience)
 		if err != nil {
 			t.Fatalf("message %d: %v", i, err)
 		}
@@ -145,7 +144,7 @@ func wantBody(t *testing.T, i int, got, want []byte) {
 // is larger from native NATS is shown all the same: nobody could be told.
 func TestLargestBody(t *testing.T) {
 	srv := testserver.Start(t)
-	nc, _ := native(t, srv)
+	nc, _ := rig.Native(t, srv.NATSURL)
 	body := bytes.Repeat([]byte("b"), maxBody)
 	plain := func(destination string, body []byte) stompclient.Frame {
 		f := stompclient.New("SEND", "destination", destination, "filler", strings.Repeat("f", 7_000))
@@ -154,40 +153,34 @@ func TestLargestBody(t *testing.T) {
 	}
 	for _, destination := range []string{"/topic/largest", "/queue/largest"} {
 		for name, frame := range map[string]func(string, []byte) stompclient.Frame{
-			"content-length": func(destination string, body []byte) stompclient.Frame { return send(destination, body) },
+			"content-length": func(destination string, body []byte) stompclient.Frame { return rig.Send(destination, body) },
 			"up to NUL":      plain,
 		} {
-			c, err := stompclient.Dial(srv.TCPAddr)
+			conn, err := stompclient.Dial(srv.TCPAddr)
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = c.Close() })
-			connected, err := c.Connect("1.2")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got, want := connected.Get("x-max-body"), fmt.Sprint(maxBody); got != want {
+			c := rig.NewClient(t, conn)
+			if got, want := c.Login().Get("x-max-body"), fmt.Sprint(maxBody); got != want {
 				t.Errorf("x-max-body is %q, want %s", got, want)
 			}
-			ask(t, c, subscribe("s", destination))
-			if err := c.Send(frame(destination, body)); err != nil {
-				t.Fatal(err)
-			}
-			f, err := message(c, patience)
+			c.AskFrame(rig.Subscribe("s", destination))
+			c.DoFrame(frame(destination, body))
+			f, err := c.Expect("MESSAGE", rig.Patience)
 			if err != nil {
 				t.Fatalf("%s, %s: %v", destination, name, err)
 			}
 			wantBody(t, 0, f.Body, body)
-			wantTooLarge(t, c, frame(destination, append(body[:maxBody:maxBody], 'b')))
+			wantTooLarge(t, c.Conn, frame(destination, append(body[:maxBody:maxBody], 'b')))
 		}
 	}
-	c := connect(t, srv)
-	ask(t, c, subscribe("s", "/topic/larger"))
+	c := rig.Connect(t, srv.TCPAddr)
+	c.AskFrame(rig.Subscribe("s", "/topic/larger"))
 	larger := append(body, body[:1000]...)
 	if err := nc.PublishMsg(&nats.Msg{Subject: "larger", Data: larger}); err != nil {
 		t.Fatal(err)
 	}
-	readBodies(t, c, [][]byte{larger})
+	readBodies(t, c.Conn, [][]byte{larger})
 }
 
 // wantTooLarge sends a frame that the server refuses while it is still being written.
@@ -198,11 +191,11 @@ func wantTooLarge(t *testing.T, c *stompclient.Conn, f stompclient.Frame) {
 		_ = c.Send(f) // It need not take it all.
 		return nil
 	})
-	got, err := c.Read(patience)
+	got, err := c.Read(rig.Patience)
 	if err != nil || got.Command != "ERROR" || !strings.Contains(got.Get("message"), fmt.Sprintf("limits.body is %d", maxBody)) {
 		t.Errorf("one octet more: got %s (%v), want the ERROR limits.body", got, err)
 	}
-	if err := c.ExpectClose(patience); err != nil {
+	if err := c.ExpectClose(rig.Patience); err != nil {
 		t.Error(err)
 	}
 	_ = c.Close()

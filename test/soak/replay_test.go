@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -46,7 +47,7 @@ func replayMessages(t *testing.T) int {
 func TestReplay(t *testing.T) {
 	messages := replayMessages(t)
 	srv := testserver.Start(t)
-	ask(t, connect(t, srv), subscribe("first", replayDestination)) // It makes the stream.
+	rig.Connect(t, srv.TCPAddr).Subscribe("first", replayDestination) // It makes the stream.
 	storeAll(t, srv, messages)
 
 	started := time.Now()
@@ -70,13 +71,13 @@ func TestReplay(t *testing.T) {
 // storeAll stores the messages with a native client.
 func storeAll(t *testing.T, srv *testserver.Server, messages int) {
 	t.Helper()
-	nc, _ := native(t, srv)
+	nc, _ := rig.Native(t, srv.NATSURL)
 	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(4_000))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range messages {
-		if _, err := js.PublishAsync(replaySubject, payload(replayBody, 1, i), jetstream.WithStallWait(patience)); err != nil {
+		if _, err := js.PublishAsync(replaySubject, payload(replayBody, 1, i), jetstream.WithStallWait(rig.Patience)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -85,7 +86,7 @@ func storeAll(t *testing.T, srv *testserver.Server, messages int) {
 	case <-time.After(5 * time.Minute):
 		t.Fatal("the store is not filled")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), rig.Patience)
 	defer cancel()
 	s, err := js.Stream(ctx, "STORE")
 	if err != nil {
@@ -99,17 +100,17 @@ func storeAll(t *testing.T, srv *testserver.Server, messages int) {
 // replay reads everything with at least the given time per message and returns the server's largest resident memory.
 func replay(t *testing.T, srv *testserver.Server, messages int, each time.Duration) (peak int64) {
 	t.Helper()
-	c, err := open(srv)
+	c, err := rig.Open(srv.TCPAddr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := c.Send(subscribe("s", replayDestination, "x-start", "first")); err != nil {
+	if err := c.Send(rig.Subscribe("s", replayDestination, "x-start", "first")); err != nil {
 		t.Fatal(err)
 	}
 	started := time.Now()
 	for i := range messages {
-		f, err := message(c, patience)
+		f, err := c.Expect("MESSAGE", rig.Patience)
 		if err != nil {
 			t.Fatalf("message %d: %v", i, err)
 		}
@@ -117,7 +118,7 @@ func replay(t *testing.T, srv *testserver.Server, messages int, each time.Durati
 			t.Fatal(err)
 		}
 		if i%1_000 == 0 {
-			peak = max(peak, srv.Resident(t))
+			peak = max(peak, srv.Memory(t, "VmRSS"))
 		}
 		if ahead := time.Until(started.Add(time.Duration(i) * each)); ahead > 5*time.Millisecond {
 			time.Sleep(ahead) // The pace of the reader is what is tested.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -45,10 +46,8 @@ func TestRevocation(t *testing.T) {
 	finish()
 	writer := r.connect(t, "writer", time.Hour)
 	for i, c := range others {
-		if err := writer.Send(send(fmt.Sprintf("/topic/kept/%d", i), []byte("still there"))); err != nil {
-			t.Fatal(err)
-		}
-		if f, err := message(c, patience); err != nil || string(f.Body) != "still there" {
+		writer.DoFrame(rig.Send(fmt.Sprintf("/topic/kept/%d", i), []byte("still there")))
+		if f, err := c.Expect("MESSAGE", rig.Patience); err != nil || string(f.Body) != "still there" {
 			t.Fatalf("session %d that kept its right: got %s, %v", i, f, err)
 		}
 	}
@@ -75,7 +74,7 @@ func newRevocation(t *testing.T) *revocation {
 
 // watch sends messages to sessions that keep their right, one after the other all the time, until finish: each gets its
 // own in their order and soon, and nothing else.
-func (r *revocation) watch(t *testing.T, conns []*stompclient.Conn) (finish func()) {
+func (r *revocation) watch(t *testing.T, conns []*rig.Client) (finish func()) {
 	t.Helper()
 	writer := r.connect(t, "watcher", time.Hour)
 	var team crew
@@ -90,14 +89,14 @@ func (r *revocation) watch(t *testing.T, conns []*stompclient.Conn) (finish func
 			case <-tick.C:
 			case <-stop:
 				for i := range conns { // The last of each ends its reader.
-					if err := writer.Send(send(fmt.Sprintf("/topic/kept/%d", i), []byte("end"))); err != nil {
+					if err := writer.Send(rig.Send(fmt.Sprintf("/topic/kept/%d", i), []byte("end"))); err != nil {
 						return err
 					}
 				}
 				return nil
 			}
 			body := fmt.Sprintf("%d %d", sent[i].Add(1), time.Now().UnixNano())
-			if err := writer.Send(send(fmt.Sprintf("/topic/kept/%d", i), []byte(body))); err != nil {
+			if err := writer.Send(rig.Send(fmt.Sprintf("/topic/kept/%d", i), []byte(body))); err != nil {
 				return err
 			}
 		}
@@ -105,7 +104,7 @@ func (r *revocation) watch(t *testing.T, conns []*stompclient.Conn) (finish func
 	for i, c := range conns {
 		team.launch(func() error {
 			for n := int64(1); ; n++ {
-				f, err := c.Read(patience)
+				f, err := c.Read(rig.Patience)
 				switch {
 				case err != nil || f.Command != "MESSAGE":
 					return unexpected(f, err, "a message of a session that keeps its right")
@@ -149,34 +148,34 @@ func (r *revocation) load(t *testing.T, policy string) {
 }
 
 // connect opens a session with a token that is good for a while.
-func (r *revocation) connect(t *testing.T, name string, life time.Duration, roles ...string) *stompclient.Conn {
+func (r *revocation) connect(t *testing.T, name string, life time.Duration, roles ...string) *rig.Client {
 	t.Helper()
 	claims := jwt.MapClaims{"sub": name, "exp": time.Now().Add(life).Unix(), "roles": roles}
 	token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, claims).SignedString([]byte(tokenSecret))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return connect(t, r.srv, "passcode", token)
+	return rig.Connect(t, r.srv.TCPAddr, "passcode", token)
 }
 
 // open opens sessions that each subscribe to a topic below first.
-func (r *revocation) open(t *testing.T, n int, first string, life time.Duration) []*stompclient.Conn {
+func (r *revocation) open(t *testing.T, n int, first string, life time.Duration) []*rig.Client {
 	t.Helper()
-	conns := make([]*stompclient.Conn, n)
+	conns := make([]*rig.Client, n)
 	for i := range conns {
 		conns[i] = r.connect(t, fmt.Sprintf("%s-%d", first, i), life)
-		ask(t, conns[i], subscribe("s", fmt.Sprintf("/topic/%s/%d", first, i)))
+		conns[i].AskFrame(rig.Subscribe("s", fmt.Sprintf("/topic/%s/%d", first, i)))
 	}
 	return conns
 }
 
 // allEnded waits until all sessions have got an ERROR with that text and returns how long that took since begun.
-func allEnded(t *testing.T, conns []*stompclient.Conn, text string, begun time.Time) time.Duration {
+func allEnded(t *testing.T, conns []*rig.Client, text string, begun time.Time) time.Duration {
 	t.Helper()
 	var team crew
 	for _, c := range conns {
 		team.launch(func() error {
-			f, err := c.Read(patience)
+			f, err := c.Read(rig.Patience)
 			if err != nil || f.Command != "ERROR" || !strings.HasPrefix(f.Get("message"), text) {
 				return unexpected(f, err, "the ERROR "+text)
 			}
@@ -212,23 +211,21 @@ func (r *revocation) byPolicy(t *testing.T) {
 	inTime(t, func() time.Duration {
 		conns := r.open(t, revoked-1, "lost", time.Hour)
 		holder := r.connect(t, "holder", time.Hour)
-		ask(t, owner, send("/queue/held", []byte("held")))
-		ask(t, holder, subscribe("h", "/queue/held", "ack", "client"))
-		if _, err := message(holder, patience); err != nil {
-			t.Fatal(err)
-		}
+		owner.AskFrame(rig.Send("/queue/held", []byte("held")))
+		holder.AskFrame(rig.Subscribe("h", "/queue/held", "ack", "client"))
+		holder.Next("MESSAGE")
 		begun := time.Now()
 		r.load(t, keptPolicy)
 		took := allEnded(t, append(conns, holder), "access denied: no right to read /", begun)
-		ask(t, owner, subscribe("o", "/queue/held", "ack", "client"))
-		f, err := message(owner, revokedWithin)
+		owner.AskFrame(rig.Subscribe("o", "/queue/held", "ack", "client"))
+		f, err := owner.Expect("MESSAGE", revokedWithin)
 		if err != nil {
 			t.Fatalf("what the session held is not there at once: %v", err)
 		}
-		ask(t, owner, stompclient.New("ACK", "id", f.Get("ack")))
-		ask(t, owner, stompclient.New("UNSUBSCRIBE", "id", "o"))
+		owner.AskFrame(stompclient.New("ACK", "id", f.Get("ack")))
+		owner.AskFrame(stompclient.New("UNSUBSCRIBE", "id", "o"))
 		r.load(t, bothPolicy)
-		until(t, func() error {
+		rig.Until(t, func() error {
 			if got := scrape(t, r.srv, "natstomp_policy_rules"); got != strings.Count(bothPolicy, "\n") {
 				return fmt.Errorf("%d rules are in force", got)
 			}
@@ -243,10 +240,10 @@ func (r *revocation) byExpiry(t *testing.T) {
 	inTime(t, func() time.Duration {
 		life := 4 * time.Second * slowness
 		last := time.Now().Add(life).Truncate(time.Second)
-		conns := make([]*stompclient.Conn, revoked)
+		conns := make([]*rig.Client, revoked)
 		for i := range conns {
 			conns[i] = r.connect(t, fmt.Sprintf("lost-%d", i), time.Until(last)+time.Millisecond)
-			ask(t, conns[i], subscribe("s", fmt.Sprintf("/topic/lost/%d", i)))
+			conns[i].AskFrame(rig.Subscribe("s", fmt.Sprintf("/topic/lost/%d", i)))
 		}
 		if time.Now().After(last) {
 			t.Fatal("the machine is too slow for this test: the tokens ended before all sessions were open")
@@ -263,10 +260,6 @@ func (r *revocation) byExpiry(t *testing.T) {
 func (r *revocation) byOperator(t *testing.T) {
 	const some = 100
 	conns := r.open(t, some, "lost", time.Hour)
-	resp, err := http.Get("http://" + r.srv.AdminAddr + "/api/stomp/connections")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var answer struct {
 		Data struct {
 			Connections []struct {
@@ -275,8 +268,7 @@ func (r *revocation) byOperator(t *testing.T) {
 			} `json:"connections"`
 		} `json:"data"`
 	}
-	err = errors.Join(json.NewDecoder(resp.Body).Decode(&answer), resp.Body.Close())
-	if err != nil {
+	if err := json.Unmarshal([]byte(rig.Fetch(t, "http://"+r.srv.AdminAddr+"/api/stomp/connections")), &answer); err != nil {
 		t.Fatal(err)
 	}
 	begun := time.Now()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/natstomp/natstomp/connector"
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -44,11 +45,13 @@ func TestReportRoundsOfClients(t *testing.T) {
 		}
 		for i, c := range conns {
 			if i%2 == 0 {
-				ask(t, c, stompclient.New("DISCONNECT"))
+				if err := c.Confirm(stompclient.New("DISCONNECT"), rig.Patience); err != nil {
+					t.Fatal(err)
+				}
 			}
 			_ = c.Close() // Its end is seen on the other side.
 		}
-		until(t, func() error {
+		rig.Until(t, func() error {
 			if n := len(server.Connections()); n != 0 {
 				return fmt.Errorf("%d sessions are left", n)
 			}
@@ -62,7 +65,7 @@ func TestReportRoundsOfClients(t *testing.T) {
 	for number := roundsWarm; number < rounds; number++ {
 		round(number)
 	}
-	until(t, func() error {
+	rig.Until(t, func() error {
 		if n := runtime.NumGoroutine(); n > goroutines {
 			return fmt.Errorf("%d goroutines, want %d as before", n, goroutines)
 		}
@@ -72,7 +75,7 @@ func TestReportRoundsOfClients(t *testing.T) {
 		return nil
 	})
 	t.Logf("a heap of %d KiB before, %d KiB after %d clients", before>>10, heap()>>10, (rounds-roundsWarm)*roundClients)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), rig.Patience)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
 		t.Error(err)
@@ -82,19 +85,21 @@ func TestReportRoundsOfClients(t *testing.T) {
 // openRound is a client that leaves with much that is its own.
 func openRound(t *testing.T, srv *testserver.Server, own string) *stompclient.Conn {
 	t.Helper()
-	c, err := open(srv, "login", own)
+	c, err := rig.Open(srv.TCPAddr, "login", own)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range []stompclient.Frame{
-		subscribe("own", "/topic/rounds/"+own), subscribe("group", "/topic/rounds/all", "x-group", own), subscribe("reply", "/reply/"+own),
-		stompclient.New("BEGIN", "transaction", own), send("/topic/rounds/"+own, []byte(own), "transaction", own),
+		rig.Subscribe("own", "/topic/rounds/"+own), rig.Subscribe("group", "/topic/rounds/all", "x-group", own), rig.Subscribe("reply", "/reply/"+own),
+		stompclient.New("BEGIN", "transaction", own), rig.Send("/topic/rounds/"+own, []byte(own), "transaction", own),
 	} {
 		if err := c.Send(f); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ask(t, c, send("/topic/nobody", nil))
+	if err := c.Confirm(rig.Send("/topic/nobody", ""), rig.Patience); err != nil {
+		t.Fatal(err)
+	}
 	return c
 }
 

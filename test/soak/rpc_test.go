@@ -14,6 +14,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -45,7 +46,7 @@ var askings = []asking{
 // that lives has one answer, each of one that died at most one, and nobody gets an answer to what he did not ask.
 func TestEachRequestIsAnsweredOnce(t *testing.T) {
 	srv := testserver.Start(t, "--rpc-stomp-responders", "--limits-rpc-pending", "150")
-	nc, _ := native(t, srv)
+	nc, _ := rig.Native(t, srv.NATSURL)
 	nativeResponders(t, nc)
 	ctx, cancel := context.WithCancel(t.Context())
 	var responders, requesters sync.WaitGroup
@@ -118,7 +119,7 @@ func nativeResponders(t *testing.T, nc *nats.Conn) {
 func stompResponder(ctx context.Context, t *testing.T, srv *testserver.Server, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	for ctx.Err() == nil {
-		c, err := open(srv)
+		c, err := rig.Open(srv.TCPAddr)
 		if err != nil {
 			t.Error(err)
 			return
@@ -134,7 +135,7 @@ func stompResponder(ctx context.Context, t *testing.T, srv *testserver.Server, s
 
 func respondFor(ctx context.Context, c *stompclient.Conn, r *rand.Rand) error {
 	for id, destination := range map[string]string{"q": "/query/count/stomp", "c": "/command/count/stomp"} {
-		if err := c.Send(subscribe(id, destination)); err != nil {
+		if err := c.Send(rig.Subscribe(id, destination)); err != nil {
 			return err
 		}
 	}
@@ -149,7 +150,7 @@ func respondFor(ctx context.Context, c *stompclient.Conn, r *rand.Rand) error {
 		if r.IntN(10) == 0 {
 			continue // Forgotten.
 		}
-		if err := c.Send(send(f.Get("reply-to"), f.Body)); err != nil {
+		if err := c.Send(rig.Send(f.Get("reply-to"), f.Body)); err != nil {
 			return err
 		}
 	}
@@ -182,12 +183,12 @@ func isTimeout(err error) bool {
 
 // requestSession is one requester: some requests at once, and either their answers or a sudden end.
 func requestSession(srv *testserver.Server, r *rand.Rand, name string, total *tally) (sent int, err error) {
-	c, err := open(srv)
+	c, err := rig.Open(srv.TCPAddr)
 	if err != nil {
 		return 1, err
 	}
 	defer c.Close()
-	if err := c.Send(subscribe("s", "/reply/"+name)); err != nil {
+	if err := c.Send(rig.Subscribe("s", "/reply/"+name)); err != nil {
 		return 1, err
 	}
 	sent = 1 + r.IntN(300)
@@ -199,7 +200,7 @@ func requestSession(srv *testserver.Server, r *rand.Rand, name string, total *ta
 	read := make(chan error, 1)
 	go func() { read <- s.read(dies) }()
 	for i, kind := range s.kinds {
-		err := c.Send(send(kind.destination, []byte(s.id(i)), "reply-to", "/reply/"+name,
+		err := c.Send(rig.Send(kind.destination, []byte(s.id(i)), "reply-to", "/reply/"+name,
 			"correlation-id", s.id(i), "timeout", strconv.Itoa(kind.timeout)))
 		if err != nil {
 			return sent, err
@@ -236,7 +237,7 @@ func (s *session) id(i int) string { return s.name + "/" + strconv.Itoa(i) }
 // what comes.
 func (s *session) read(dies bool) error {
 	for range s.kinds {
-		f, err := message(s.conn, patience)
+		f, err := s.conn.Expect("MESSAGE", rig.Patience)
 		if err != nil && dies {
 			return nil
 		}
@@ -255,7 +256,7 @@ func (s *session) read(dies bool) error {
 			return fmt.Errorf("request %s: got %d answers, want 1", s.id(i), n)
 		}
 	}
-	return receipted(s.conn, stompclient.New("DISCONNECT"))
+	return s.conn.Confirm(stompclient.New("DISCONNECT"), rig.Patience)
 }
 
 // take notes one answer and checks that it is one to the request.

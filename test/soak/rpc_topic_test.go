@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -14,7 +15,7 @@ import (
 // wait for their answer, turn by turn.
 func TestRequestsInFlightDelayNoTopic(t *testing.T) {
 	srv := testserver.Start(t)
-	nc, _ := native(t, srv)
+	nc, _ := rig.Native(t, srv.NATSURL)
 	sub, err := nc.SubscribeSync("stomp.query.slow")
 	if err != nil {
 		t.Fatal(err)
@@ -22,21 +23,19 @@ func TestRequestsInFlightDelayNoTopic(t *testing.T) {
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	busy, quiet := connect(t, srv), connect(t, srv)
-	for name, c := range map[string]*stompclient.Conn{"busy": busy, "quiet": quiet} {
-		ask(t, c, subscribe("reply", "/reply/a"))
-		ask(t, c, subscribe("topic", "/topic/ping/"+name))
+	busy, quiet := rig.Connect(t, srv.TCPAddr), rig.Connect(t, srv.TCPAddr)
+	for name, c := range map[string]*rig.Client{"busy": busy, "quiet": quiet} {
+		c.AskFrame(rig.Subscribe("reply", "/reply/a"))
+		c.AskFrame(rig.Subscribe("topic", "/topic/ping/"+name))
 	}
 	const inFlight = 1000
 	for i := range inFlight {
-		if err := busy.Send(send("/query/slow", nil, "reply-to", "/reply/a", "correlation-id", fmt.Sprint(i))); err != nil {
-			t.Fatal(err)
-		}
+		busy.DoFrame(rig.Send("/query/slow", "", "reply-to", "/reply/a", "correlation-id", fmt.Sprint(i)))
 	}
 	var with, without []time.Duration
 	for range 300 {
-		with = append(with, roundTrip(t, busy, "/topic/ping/busy"))
-		without = append(without, roundTrip(t, quiet, "/topic/ping/quiet"))
+		with = append(with, roundTrip(t, busy.Conn, "/topic/ping/busy"))
+		without = append(without, roundTrip(t, quiet.Conn, "/topic/ping/quiet"))
 	}
 	slices.Sort(with)
 	slices.Sort(without)
@@ -46,7 +45,7 @@ func TestRequestsInFlightDelayNoTopic(t *testing.T) {
 		t.Errorf("median round trip: got %v, want about the %v of a quiet connection", got, base)
 	}
 	for range inFlight {
-		m, err := sub.NextMsg(patience)
+		m, err := sub.NextMsg(rig.Patience)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,10 +55,7 @@ func TestRequestsInFlightDelayNoTopic(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for range inFlight {
-		f, err := message(busy, patience)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := busy.Next("MESSAGE")
 		seen[f.Get("correlation-id")] = true
 	}
 	if len(seen) != inFlight {
@@ -70,10 +66,10 @@ func TestRequestsInFlightDelayNoTopic(t *testing.T) {
 func roundTrip(t *testing.T, c *stompclient.Conn, destination string) time.Duration {
 	t.Helper()
 	began := time.Now()
-	if err := c.Send(send(destination, nil)); err != nil {
+	if err := c.Send(rig.Send(destination, "")); err != nil {
 		t.Fatal(err)
 	}
-	f, err := message(c, patience)
+	f, err := c.Expect("MESSAGE", rig.Patience)
 	if err != nil || f.Get("destination") != destination {
 		t.Fatalf("got %s, %v, want the topic's message", f, err)
 	}

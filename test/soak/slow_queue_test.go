@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -32,7 +33,7 @@ func TestSlowQueueReader(t *testing.T) {
 	judge(t, func() time.Duration { return c.run(t, 150, nil) }, func(round int) time.Duration {
 		slow := c.stall(t)
 		gap := c.run(t, 400, func() {
-			until(t, func() error {
+			rig.Until(t, func() error {
 				if got := strings.Count(srv.Log(), "client.slow"); got < round {
 					return fmt.Errorf("%d slow readers in the log, want %d", got, round)
 				}
@@ -51,7 +52,7 @@ func TestSlowQueueReader(t *testing.T) {
 // consumers are the 50 that read, the publisher, and what was delivered to anybody.
 type consumers struct {
 	srv       *testserver.Server
-	publisher *stompclient.Conn
+	publisher *rig.Client
 	conns     []*stompclient.Conn
 	team      crew
 	runs      int
@@ -65,13 +66,13 @@ type consumers struct {
 
 func newConsumers(t *testing.T, srv *testserver.Server) *consumers {
 	t.Helper()
-	c := &consumers{srv: srv, publisher: connect(t, srv), seen: map[string]int{}, gauges: make([]gauge, others)}
+	c := &consumers{srv: srv, publisher: rig.Connect(t, srv.TCPAddr), seen: map[string]int{}, gauges: make([]gauge, others)}
 	for i := range others {
 		mode := [...]string{"auto", "client-individual"}[i%2]
-		conn := connect(t, srv)
-		ask(t, conn, subscribe("s", sharedQueue, "ack", mode))
-		c.conns = append(c.conns, conn)
-		c.team.launch(func() error { return c.consume(i, conn) })
+		conn := rig.Connect(t, srv.TCPAddr)
+		conn.AskFrame(rig.Subscribe("s", sharedQueue, "ack", mode))
+		c.conns = append(c.conns, conn.Conn)
+		c.team.launch(func() error { return c.consume(i, conn.Conn) })
 	}
 	return c
 }
@@ -79,7 +80,7 @@ func newConsumers(t *testing.T, srv *testserver.Server) *consumers {
 // consume reads until the test ends.
 func (c *consumers) consume(i int, conn *stompclient.Conn) error {
 	for {
-		f, err := message(conn, 2*patience)
+		f, err := conn.Expect("MESSAGE", 2*rig.Patience)
 		if err != nil {
 			c.mu.Lock()
 			defer c.mu.Unlock()
@@ -128,7 +129,7 @@ func messageKey(queue string, round, number int) string {
 // all waits until every message of a run was delivered to somebody.
 func (c *consumers) all(t *testing.T, queue string, count int) {
 	t.Helper()
-	until(t, func() error {
+	rig.Until(t, func() error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.fault != nil {
@@ -160,7 +161,7 @@ func (c *consumers) run(t *testing.T, ticks int, after func()) time.Duration {
 	team.launch(func() error { return c.publish(ticks) })
 	team.launch(func() error {
 		for number := range ticks * perTick {
-			f, err := c.publisher.Read(patience)
+			f, err := c.publisher.Read(rig.Patience)
 			if want := fmt.Sprint(number); err != nil || f.Command != "RECEIPT" || f.Get("receipt-id") != want {
 				return unexpected(f, err, "the receipt "+want)
 			}
@@ -189,7 +190,7 @@ func (c *consumers) publish(ticks int) error {
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
 	for number := range ticks * perTick {
-		f := send(sharedQueue, payload(256, c.runs, number), "receipt", fmt.Sprint(number))
+		f := rig.Send(sharedQueue, payload(256, c.runs, number), "receipt", fmt.Sprint(number))
 		if err := c.publisher.Send(f); err != nil {
 			return fmt.Errorf("publishing: %w", err)
 		}
@@ -201,29 +202,27 @@ func (c *consumers) publish(ticks int) error {
 }
 
 // stall connects the reader that does not read: its socket fills up from the bulk queue.
-func (c *consumers) stall(t *testing.T) *stompclient.Conn {
+func (c *consumers) stall(t *testing.T) *rig.Client {
 	t.Helper()
 	for number := range bulkCount {
-		f := send(bulkQueue, payload(bulkBody, c.runs+1, number))
+		f := rig.Send(bulkQueue, payload(bulkBody, c.runs+1, number))
 		if number == bulkCount-1 {
-			ask(t, c.publisher, f)
+			c.publisher.AskFrame(f)
 		} else if err := c.publisher.Send(f); err != nil {
 			t.Fatal(err)
 		}
 	}
-	slow := connect(t, c.srv)
-	ask(t, slow, subscribe("shared", sharedQueue, "ack", "auto"))
-	if err := slow.Send(subscribe("bulk", bulkQueue, "ack", "auto", "prefetch-count", "1000")); err != nil {
-		t.Fatal(err)
-	}
+	slow := rig.Connect(t, c.srv.TCPAddr)
+	slow.AskFrame(rig.Subscribe("shared", sharedQueue, "ack", "auto"))
+	slow.DoFrame(rig.Subscribe("bulk", bulkQueue, "ack", "auto", "prefetch-count", "1000"))
 	return slow
 }
 
 // drain reads what still reached the socket of the slow reader.
-func (c *consumers) drain(t *testing.T, slow *stompclient.Conn) {
+func (c *consumers) drain(t *testing.T, slow *rig.Client) {
 	t.Helper()
 	for {
-		f, err := message(slow, patience)
+		f, err := slow.Expect("MESSAGE", rig.Patience)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Fatal("the connection of a reader that was too slow is still open")
 		}
@@ -241,13 +240,13 @@ func (c *consumers) drain(t *testing.T, slow *stompclient.Conn) {
 // finishBulk reads what the slow reader left in its own queue.
 func (c *consumers) finishBulk(t *testing.T) {
 	t.Helper()
-	rest := connect(t, c.srv)
+	rest := rig.Connect(t, c.srv.TCPAddr)
 	defer rest.Close()
-	ask(t, rest, subscribe("bulk", bulkQueue))
+	rest.AskFrame(rig.Subscribe("bulk", bulkQueue))
 	var team crew
 	team.launch(func() error {
 		for {
-			f, err := message(rest, patience)
+			f, err := rest.Expect("MESSAGE", rig.Patience)
 			if err != nil {
 				return nil //nolint:nilerr // Closed below, when all was seen.
 			}

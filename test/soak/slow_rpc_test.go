@@ -6,6 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/testserver"
 )
 
@@ -18,9 +19,9 @@ var slowFlags = []string{
 // got it can still answer.
 func TestSlowResponderIsRefusedAtOnce(t *testing.T) {
 	srv := testserver.Start(t, append(slowFlags, "--limits-rpc-pending", "100000")...)
-	nc, _ := native(t, srv)
-	r := connect(t, srv)
-	ask(t, r, subscribe("1", "/query/slow"))
+	nc, _ := rig.Native(t, srv.NATSURL)
+	r := rig.Connect(t, srv.TCPAddr)
+	r.AskFrame(rig.Subscribe("1", "/query/slow"))
 	const inbox = "_INBOX.slow"
 	answers, err := nc.SubscribeSync(inbox)
 	if err != nil {
@@ -44,7 +45,7 @@ func TestSlowResponderIsRefusedAtOnce(t *testing.T) {
 			if n == 0 {
 				break
 			}
-			m, err := answers.NextMsg(patience)
+			m, err := answers.NextMsg(rig.Patience)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,18 +61,18 @@ func TestSlowResponderIsRefusedAtOnce(t *testing.T) {
 	// Now it reads, and answers whatever it got.
 	go func() {
 		for {
-			f, err := message(r, patience)
+			f, err := r.Expect("MESSAGE", rig.Patience)
 			if err != nil {
 				return // What is missing shows below.
 			}
-			if err := r.Send(send(f.Get("reply-to"), nil)); err != nil {
+			if err := r.Send(rig.Send(f.Get("reply-to"), "")); err != nil {
 				return // See above.
 			}
 		}
 	}()
 	answered := 0
 	for refused+answered < sent {
-		m, err := answers.NextMsg(patience)
+		m, err := answers.NextMsg(rig.Patience)
 		if err != nil {
 			t.Fatalf("%d requests, %d refused, %d answered: %v", sent, refused, answered, err)
 		}
@@ -88,7 +89,7 @@ func TestSlowResponderIsRefusedAtOnce(t *testing.T) {
 // would be dropped, for an answer left out would be waited for in vain.
 func TestSlowRequesterLosesNoSingleAnswer(t *testing.T) {
 	srv := testserver.Start(t, slowFlags...)
-	nc, _ := native(t, srv)
+	nc, _ := rig.Native(t, srv.NATSURL)
 	body := make([]byte, 64<<10)
 	if _, err := nc.Subscribe("stomp.query.large", func(m *nats.Msg) { _ = m.Respond(body) }); err != nil {
 		t.Fatal(err)
@@ -96,17 +97,17 @@ func TestSlowRequesterLosesNoSingleAnswer(t *testing.T) {
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	c := connect(t, srv)
-	ask(t, c, subscribe("1", "/reply/a"))
+	c := rig.Connect(t, srv.TCPAddr)
+	c.AskFrame(rig.Subscribe("1", "/reply/a"))
 	sent := 0
 	for ; sent < 1000; sent++ {
-		if err := c.Send(send("/query/large", nil, "reply-to", "/reply/a", "correlation-id", strconv.Itoa(sent))); err != nil {
+		if err := c.Send(rig.Send("/query/large", "", "reply-to", "/reply/a", "correlation-id", strconv.Itoa(sent))); err != nil {
 			break // It is closed already.
 		}
 	}
 	seen := map[string]bool{}
 	for {
-		f, err := c.Read(patience)
+		f, err := c.Read(rig.Patience)
 		if err != nil {
 			t.Fatalf("after %d answers: %v, want an ERROR", len(seen), err)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -27,7 +28,7 @@ func TestSlowTopicReader(t *testing.T) {
 		r := newReaders(t, srv)
 		judge(t, func() time.Duration { return r.run(t, idleCount) }, func(round int) time.Duration {
 			return r.stalled(t, func(c *stompclient.Conn) {
-				until(t, func() error {
+				rig.Until(t, func() error {
 					if got := strings.Count(srv.Log(), "client.slow"); got < round {
 						return fmt.Errorf("%d slow readers in the log, want %d", got, round)
 					}
@@ -52,7 +53,7 @@ func wantCutOff(t *testing.T, c *stompclient.Conn) {
 	t.Helper()
 	next := map[string]int{}
 	for {
-		f, err := c.Read(patience)
+		f, err := c.Read(rig.Patience)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Fatal("the connection of a reader that was too slow is still open")
 		}
@@ -81,18 +82,18 @@ func wantCutOff(t *testing.T, c *stompclient.Conn) {
 type readers struct {
 	srv       *testserver.Server
 	topic     string
-	publisher *stompclient.Conn
+	publisher *rig.Client
 	conns     []*stompclient.Conn
 	runs      int
 }
 
 func newReaders(t *testing.T, srv *testserver.Server) *readers {
 	t.Helper()
-	r := &readers{srv: srv, topic: "/topic/slow", publisher: connect(t, srv)}
+	r := &readers{srv: srv, topic: "/topic/slow", publisher: rig.Connect(t, srv.TCPAddr)}
 	for range others {
-		c := connect(t, srv)
-		ask(t, c, subscribe("s", r.topic))
-		r.conns = append(r.conns, c)
+		c := rig.Connect(t, srv.TCPAddr)
+		c.AskFrame(rig.Subscribe("s", r.topic))
+		r.conns = append(r.conns, c.Conn)
 	}
 	return r
 }
@@ -100,12 +101,12 @@ func newReaders(t *testing.T, srv *testserver.Server) *readers {
 // stalled is a run beside a reader that stalls, which after sees.
 func (r *readers) stalled(t *testing.T, after func(*stompclient.Conn)) time.Duration {
 	t.Helper()
-	c := connect(t, r.srv)
+	c := rig.Connect(t, r.srv.TCPAddr)
 	for i := range greed {
-		ask(t, c, subscribe(fmt.Sprint(i), r.topic))
+		c.AskFrame(rig.Subscribe(fmt.Sprint(i), r.topic))
 	}
 	gap := r.run(t, slowCount)
-	after(c)
+	after(c.Conn)
 	_ = c.Close()
 	return gap
 }
@@ -119,7 +120,7 @@ func (r *readers) run(t *testing.T, count int) time.Duration {
 	for i, c := range r.conns {
 		team.launch(func() error {
 			for number := range count {
-				f, err := message(c, patience)
+				f, err := c.Expect("MESSAGE", rig.Patience)
 				if err != nil {
 					return fmt.Errorf("subscriber %d, message %d of %d: %w", i, number, count, err)
 				}
@@ -146,7 +147,7 @@ func (r *readers) publish(count int) error {
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
 	for number := range count {
-		if err := r.publisher.Send(send(r.topic, payload(topicBody, r.runs, number))); err != nil {
+		if err := r.publisher.Send(rig.Send(r.topic, payload(topicBody, r.runs, number))); err != nil {
 			return fmt.Errorf("publishing: %w", err)
 		}
 		<-tick.C
@@ -174,11 +175,11 @@ func (r *readers) wantHole(t *testing.T, c *stompclient.Conn) {
 		tick := time.NewTicker(pace)
 		defer tick.Stop()
 		for {
-			if err := r.publisher.Send(send(r.topic, payload(topicBody, r.runs, marker))); err != nil {
+			if err := r.publisher.Send(rig.Send(r.topic, payload(topicBody, r.runs, marker))); err != nil {
 				return err
 			}
 			for _, other := range r.conns {
-				f, err := message(other, patience)
+				f, err := other.Expect("MESSAGE", rig.Patience)
 				if err == nil {
 					err = wantPayload(f, r.runs, marker)
 				}
@@ -195,7 +196,7 @@ func (r *readers) wantHole(t *testing.T, c *stompclient.Conn) {
 	})
 	got, last := 0, map[string]int{}
 	for marked := 0; marked < greed; {
-		f, err := message(c, patience)
+		f, err := c.Expect("MESSAGE", rig.Patience)
 		if err != nil {
 			t.Errorf("a slow reader under slow_consumer: drop: %v", err)
 			break

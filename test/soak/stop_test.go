@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -15,18 +16,15 @@ const stopMessages = 300
 func TestCleanStop(t *testing.T) {
 	srv := testserver.Start(t)
 	const queue = "/queue/stop"
-	producer := connect(t, srv)
+	producer := rig.Connect(t, srv.TCPAddr)
 	fill(t, producer, queue, stopMessages, 100)
-	c := connect(t, srv)
-	ask(t, c, subscribe("c", queue, "ack", "client-individual", "prefetch-count", "50"))
+	c := rig.Connect(t, srv.TCPAddr)
+	c.AskFrame(rig.Subscribe("c", queue, "ack", "client-individual", "prefetch-count", "50"))
 	var ids []string
 	read := func(count int) {
 		t.Helper()
 		for range count {
-			f, err := message(c, patience)
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := c.Next("MESSAGE")
 			_, number, err := parsePayload(f.Body)
 			if want := len(ids) + 1; err != nil || number != want || f.Get("redelivered") != "" {
 				t.Fatalf("got %s (%v), want message %d, for the first time", f, err, want)
@@ -36,19 +34,15 @@ func TestCleanStop(t *testing.T) {
 	}
 	read(50)
 	for _, id := range ids[:10] {
-		if err := c.Send(stompclient.New("ACK", "id", id)); err != nil {
-			t.Fatal(err)
-		}
+		c.DoFrame(stompclient.New("ACK", "id", id))
 	}
 	read(10)
 	for _, id := range ids[10:19] {
-		if err := c.Send(stompclient.New("ACK", "id", id)); err != nil {
-			t.Fatal(err)
-		}
+		c.DoFrame(stompclient.New("ACK", "id", id))
 	}
 	read(9)
 	// The receipt says that the server has read the frames before.
-	ask(t, c, stompclient.New("BEGIN", "transaction", "unused"))
+	c.AskFrame(stompclient.New("BEGIN", "transaction", "unused"))
 	stopCleanly(t, srv, c)
 	for range 2 {
 		if err := srv.Stop(); err != nil {
@@ -58,10 +52,10 @@ func TestCleanStop(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	next := connect(t, srv)
-	ask(t, next, subscribe("n", queue, "ack", "auto"))
+	next := rig.Connect(t, srv.TCPAddr)
+	next.AskFrame(rig.Subscribe("n", queue, "ack", "auto"))
 	for number := 20; number <= stopMessages; number++ {
-		f, err := message(next, patience)
+		f, err := next.Expect("MESSAGE", rig.Patience)
 		if err != nil {
 			t.Fatalf("message %d: %v", number, err)
 		}
@@ -75,16 +69,16 @@ func TestCleanStop(t *testing.T) {
 }
 
 // stopCleanly stops and starts the server; a client sees the ERROR that says why, and its end.
-func stopCleanly(t *testing.T, srv *testserver.Server, c *stompclient.Conn) {
+func stopCleanly(t *testing.T, srv *testserver.Server, c *rig.Client) {
 	t.Helper()
 	if err := srv.Terminate(); err != nil {
 		t.Fatal(err)
 	}
-	f, err := c.Read(patience)
+	f, err := c.Read(rig.Patience)
 	if err != nil || f.Command != "ERROR" || f.Get("message") != "server shutting down" {
 		t.Errorf("got %s (%v), want the ERROR server shutting down", f, err)
 	}
-	if err := c.ExpectClose(patience); err != nil {
+	if err := c.ExpectClose(rig.Patience); err != nil {
 		t.Error(err)
 	}
 	if err := srv.Stop(); err != nil {
@@ -103,7 +97,7 @@ func TestStopUnderLoad(t *testing.T) {
 	for life := range 3 {
 		h.lap(true)
 		team := killLoad(srv, h, life)
-		until(t, func() error {
+		rig.Until(t, func() error {
 			if n := h.lap(false); n < 500 {
 				return fmt.Errorf("life %d: %d receipts, want 500", life, n)
 			}

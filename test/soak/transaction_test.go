@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -22,11 +23,11 @@ func TestSameLoginSameTransaction(t *testing.T) {
 	srv := testserver.Start(t)
 	twins := []*twin{{name: "one"}, {name: "two"}}
 	for _, w := range twins {
-		w.conn = connect(t, srv, "login", "svc", "passcode", "secret", "host", "/", "client-id", "same")
+		w.conn = rig.Connect(t, srv.TCPAddr, "login", "svc", "passcode", "secret", "host", "/", "client-id", "same").Conn
 		w.queue = "/queue/tx/" + w.name
 		for _, f := range []stompclient.Frame{
-			subscribe("s", w.queue, "ack", "client-individual", "prefetch-count", "1000"),
-			subscribe("t", txTopic),
+			rig.Subscribe("s", w.queue, "ack", "client-individual", "prefetch-count", "1000"),
+			rig.Subscribe("t", txTopic),
 		} {
 			if err := w.do(f); err != nil {
 				t.Fatal(err)
@@ -82,7 +83,7 @@ func (w *twin) do(frames ...stompclient.Frame) error {
 	}
 	for range frames {
 		for {
-			f, err := w.conn.Read(patience)
+			f, err := w.conn.Read(rig.Patience)
 			if err != nil {
 				return fmt.Errorf("waiting for the receipts of %v: %w", frames, err)
 			}
@@ -127,7 +128,7 @@ func (w *twin) round(n int) error {
 			body := fmt.Sprintf("%s %d %d", w.name, n, i)
 			bodies = append(bodies, body)
 			frames = append(frames,
-				send(w.queue, []byte(body), "transaction", "tx-1"), send(txTopic, []byte(body), "transaction", "tx-1"))
+				rig.Send(w.queue, []byte(body), "transaction", "tx-1"), rig.Send(txTopic, []byte(body), "transaction", "tx-1"))
 		}
 	}
 	end, commit := "ABORT", n%5 != 2
@@ -163,7 +164,7 @@ func (w *twin) finish(twins []*twin) error {
 		topics += len(other.committed)
 	}
 	for len(w.queued) < len(w.committed) || len(w.topics) < topics {
-		f, err := w.conn.Read(patience)
+		f, err := w.conn.Read(rig.Patience)
 		if err != nil {
 			return fmt.Errorf("%d of %d from the queue, %d of %d from the topic: %w",
 				len(w.queued), len(w.committed), len(w.topics), topics, err)
@@ -199,11 +200,11 @@ func (w *twin) finish(twins []*twin) error {
 // wantNothingLeft looks at the queues from outside: they hold what was not acknowledged, each its own.
 func wantNothingLeft(t *testing.T, srv *testserver.Server, twins []*twin) {
 	t.Helper()
-	_, js := native(t, srv)
+	_, js := rig.Native(t, srv.NATSURL)
 	for _, w := range twins {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), rig.Patience)
 		defer cancel()
-		s, err := js.Stream(ctx, queueStream("tx."+w.name))
+		s, err := js.Stream(ctx, rig.QueueStream("tx."+w.name))
 		if err != nil {
 			t.Fatal(err)
 		}

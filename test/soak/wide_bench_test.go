@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/natstomp/natstomp/test/stompclient"
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/testserver"
 )
 
@@ -21,11 +21,13 @@ func BenchmarkWideFilterCost(b *testing.B) {
 	var without, with []float64
 	pair := func() {
 		without = append(without, r.run(b))
-		c, err := open(srv)
+		c, err := rig.Open(srv.TCPAddr)
 		if err != nil {
 			b.Fatal(err)
 		}
-		ask(b, c, subscribe("w", "/topic/>"))
+		if err := c.Confirm(rig.Subscribe("w", "/topic/>"), rig.Patience); err != nil {
+			b.Fatal(err)
+		}
 		with = append(with, r.run(b))
 		if err := c.Close(); err != nil {
 			b.Fatal(err)
@@ -52,7 +54,7 @@ func median(figures []float64) float64 {
 
 // race is a producer and a consumer of one queue at full speed.
 type race struct {
-	producer *stompclient.Conn
+	producer *rig.Client
 	sent     atomic.Int64
 	received atomic.Int64
 }
@@ -64,11 +66,11 @@ const (
 
 func newRace(b *testing.B, srv *testserver.Server) *race {
 	b.Helper()
-	r := &race{producer: connect(b, srv)}
-	consumer := connect(b, srv)
-	ask(b, consumer, subscribe("q", raceQueue, "ack", "auto", "prefetch-count", "500"))
+	r := &race{producer: rig.Connect(b, srv.TCPAddr)}
+	consumer := rig.Connect(b, srv.TCPAddr)
+	consumer.AskFrame(rig.Subscribe("q", raceQueue, "ack", "auto", "prefetch-count", "500"))
 	var team crew
-	team.launch(func() error { return consumeLoad(consumer, &r.received) })
+	team.launch(func() error { return consumeLoad(consumer.Conn, &r.received) })
 	b.Cleanup(func() {
 		_ = consumer.Close()
 		if err := team.wait(); err != nil {
@@ -85,7 +87,7 @@ func (r *race) run(b *testing.B) float64 {
 	var stop atomic.Bool
 	timer := time.AfterFunc(raceTime, func() { stop.Store(true) })
 	defer timer.Stop()
-	err := produceLoad(r.producer, raceQueue, &stop, &r.sent)
+	err := produceLoad(r.producer.Conn, raceQueue, &stop, &r.sent)
 	if err == nil {
 		err = waitEqual(&r.received, &r.sent)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
@@ -39,10 +40,10 @@ func TestWideFilter(t *testing.T) {
 	srv := testserver.Start(t)
 	var watchers crew
 	for i, filter := range wideFilters {
-		c := connect(t, srv)
-		ask(t, c, subscribe("w", filter.destination))
+		c := rig.Connect(t, srv.TCPAddr)
+		c.AskFrame(rig.Subscribe("w", filter.destination))
 		watchers.launch(func() error {
-			if err := watch(c, filter.one, filter.two); err != nil {
+			if err := watch(c.Conn, filter.one, filter.two); err != nil {
 				return fmt.Errorf("filter %d, %s: %w", i, filter.destination, err)
 			}
 			return nil
@@ -51,18 +52,16 @@ func TestWideFilter(t *testing.T) {
 	var stop atomic.Bool
 	load := queueLoad(t, srv, &stop)
 	load.launch(func() error { return noise(t, srv, &stop) })
-	topics := connect(t, srv)
-	nc, _ := native(t, srv)
+	topics := rig.Connect(t, srv.TCPAddr)
+	nc, _ := rig.Native(t, srv.NATSURL)
 	for n := range wideTopics {
 		body := fmt.Appendf(nil, "stomp %d", n)
-		if err := topics.Send(send([]string{"/topic/a", "/topic/a/b"}[n%2], body)); err != nil {
-			t.Fatal(err)
-		}
+		topics.DoFrame(rig.Send([]string{"/topic/a", "/topic/a/b"}[n%2], body))
 		if err := nc.Publish([]string{"a", "a.b"}[n%2], fmt.Appendf(nil, "native %d", n)); err != nil {
 			t.Fatal(err)
 		}
 		if n%10 == 9 { // As fast as NATS takes them, but no faster.
-			ask(t, topics, send("/topic/paced/by/this", nil))
+			topics.AskFrame(rig.Send("/topic/paced/by/this", ""))
 			if err := nc.Flush(); err != nil {
 				t.Fatal(err)
 			}
@@ -74,7 +73,7 @@ func TestWideFilter(t *testing.T) {
 	}
 	// Whatever the others sent has reached NATS before the end, so it would have been shown before that.
 	for _, destination := range []string{"/topic/" + wideEnd, "/topic/" + wideEnd + "/b"} {
-		ask(t, topics, send(destination, []byte(wideEnd)))
+		topics.AskFrame(rig.Send(destination, []byte(wideEnd)))
 	}
 	if err := watchers.wait(); err != nil {
 		t.Error(err)
@@ -86,7 +85,7 @@ func watch(c *stompclient.Conn, one, two bool) error {
 	next := map[string]int{"/topic/a stomp": 0, "/topic/a native": 0, "/topic/a/b stomp": 1, "/topic/a/b native": 1}
 	want := map[string]bool{"/topic/a": one, "/topic/a/b": two}
 	for {
-		f, err := message(c, patience)
+		f, err := c.Expect("MESSAGE", rig.Patience)
 		if err != nil {
 			return fmt.Errorf("after %v: %w", next, err)
 		}
@@ -117,7 +116,7 @@ func watch(c *stompclient.Conn, one, two bool) error {
 
 // noise uses, as a native client, what no topic may have, until it is told to stop.
 func noise(t *testing.T, srv *testserver.Server, stop *atomic.Bool) error {
-	nc, js := native(t, srv)
+	nc, js := rig.Native(t, srv.NATSURL)
 	subjects := []string{
 		"stomp", "stomp.b", "stomp.queue.none", "stomp.store.x", "stomp.command.svc", "stomp.query.svc", "stomp.a.b.c",
 		"_natstomp", "_natstomp.b", "_natstomp.once.x", "_INBOX.b", "_INBOX.x.y", "_R_", "_R_.b",
@@ -145,12 +144,12 @@ func queueLoad(t *testing.T, srv *testserver.Server, stop *atomic.Bool) *crew {
 	load := &crew{}
 	for _, queue := range []string{"/queue/load/one", "/queue/load/two"} {
 		sent, received := new(atomic.Int64), new(atomic.Int64)
-		producer := connect(t, srv)
+		producer := rig.Connect(t, srv.TCPAddr)
 		done := make(chan struct{})
 		for _, mode := range []string{"auto", "client"} {
-			consumer := connect(t, srv)
-			ask(t, consumer, subscribe("q", queue, "ack", mode, "prefetch-count", "200"))
-			load.launch(func() error { return consumeLoad(consumer, received) })
+			consumer := rig.Connect(t, srv.TCPAddr)
+			consumer.AskFrame(rig.Subscribe("q", queue, "ack", mode, "prefetch-count", "200"))
+			load.launch(func() error { return consumeLoad(consumer.Conn, received) })
 			load.launch(func() error {
 				<-done
 				return consumer.Close()
@@ -158,7 +157,7 @@ func queueLoad(t *testing.T, srv *testserver.Server, stop *atomic.Bool) *crew {
 		}
 		load.launch(func() error {
 			defer close(done)
-			err := produceLoad(producer, queue, stop, sent)
+			err := produceLoad(producer.Conn, queue, stop, sent)
 			if err == nil {
 				err = waitEqual(received, sent)
 			}

@@ -49,11 +49,7 @@ func (c *Conn) Connect(acceptVersion string, nameValue ...string) (Frame, error)
 	if err := c.Send(f); err != nil {
 		return Frame{}, err
 	}
-	got, err := c.Read(10 * time.Second)
-	if err == nil && got.Command != "CONNECTED" {
-		err = fmt.Errorf("CONNECT was answered by %s", got)
-	}
-	return got, err
+	return c.Expect("CONNECTED", 10*time.Second)
 }
 
 // Send writes the frame in the version of the connection, as Encode has it, in one write.
@@ -66,6 +62,34 @@ func (c *Conn) Write(p []byte) error {
 	}
 	_, err := c.nc.Write(p)
 	return err
+}
+
+// Confirm sends f with a receipt and waits for it. Anything else that comes on the connection before it is an error.
+func (c *Conn) Confirm(f Frame, timeout time.Duration) error {
+	f.Headers = append(f.Headers[:len(f.Headers):len(f.Headers)], Header{"receipt", "confirmed"})
+	if err := c.Send(f); err != nil {
+		return fmt.Errorf("sending %s: %w", f, err)
+	}
+	got, err := c.Expect("RECEIPT", timeout)
+	if err == nil && got.Get("receipt-id") != "confirmed" {
+		err = fmt.Errorf("got %s", got)
+	}
+	if err != nil {
+		return fmt.Errorf("want the receipt of %s: %w", f, err)
+	}
+	return nil
+}
+
+// Expect is Read for a frame of that command. Another one is an error, and returned.
+func (c *Conn) Expect(command string, timeout time.Duration) (Frame, error) {
+	f, err := c.Read(timeout)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("want %s: %w", command, err)
+	case f.Command != command:
+		err = fmt.Errorf("got %s, want %s", f, command)
+	}
+	return f, err
 }
 
 // Read returns the next frame, which must be complete within the timeout, and counts the heart-beats before it. The

@@ -8,39 +8,47 @@ import (
 	"sync"
 )
 
-// built is the program of this test process.
+// built are the programs of this test process.
 var built struct {
-	once sync.Once
-	dir  string
-	path string
-	err  error
+	sync.Mutex
+	dir   string
+	paths map[string]string
 }
 
 // Binary builds ./cmd/natstomp on its first call and returns the path of the program.
 func Binary() (string, error) {
-	built.once.Do(func() { built.path, built.err = build() })
-	return built.path, built.err
-}
-
-func build() (string, error) {
-	dir, err := os.MkdirTemp("", "natstomp-test-")
-	if err != nil {
-		return "", err
-	}
-	built.dir = dir
-	path := filepath.Join(dir, "natstomp")
-	args := []string{"build", "-o", path}
+	var args []string
 	if raceEnabled {
 		args = append(args, "-race")
 	}
-	cmd := exec.Command("go", append(args, "github.com/natstomp/natstomp/cmd/natstomp")...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building natstomp: %w\n%s", err, out)
+	return Build("github.com/natstomp/natstomp/cmd/natstomp", args...)
+}
+
+// Build builds the program of a package with further arguments of go build, on its first call for that package, and
+// returns its path. It is safe for concurrent use.
+func Build(pkg string, args ...string) (string, error) {
+	built.Lock()
+	defer built.Unlock()
+	if path, found := built.paths[pkg]; found {
+		return path, nil
 	}
+	if built.dir == "" {
+		dir, err := os.MkdirTemp("", "natstomp-test-")
+		if err != nil {
+			return "", err
+		}
+		built.dir, built.paths = dir, map[string]string{}
+	}
+	path := filepath.Join(built.dir, fmt.Sprint("program-", len(built.paths)))
+	cmd := exec.Command("go", append(append([]string{"build", "-o", path}, args...), pkg)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building %s: %w\n%s", pkg, err, out)
+	}
+	built.paths[pkg] = path
 	return path, nil
 }
 
-// Clean removes the program that Binary built. Call it once, when no server runs any more.
+// Clean removes the programs that were built. Call it once, when none of them runs any more.
 func Clean() {
 	if built.dir != "" {
 		_ = os.RemoveAll(built.dir)

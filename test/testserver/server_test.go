@@ -1,55 +1,19 @@
 package testserver_test
 
 import (
-	"fmt"
-	"os"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"go.uber.org/goleak"
 
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 	"github.com/natstomp/natstomp/test/testserver"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	testserver.Clean()
-	if err := goleak.Find(); code == 0 && err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// dial opens a STOMP session.
-func dial(t *testing.T, s *testserver.Server) *stompclient.Conn {
-	t.Helper()
-	c, err := stompclient.Dial(s.TCPAddr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	if _, err := c.Connect("1.2"); err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-func read(t *testing.T, c *stompclient.Conn, command string) stompclient.Frame {
-	t.Helper()
-	f, err := c.Read(20 * time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f.Command != command {
-		t.Fatalf("got %s, want %s", f, command)
-	}
-	return f
-}
+func TestMain(m *testing.M) { rig.Main(m, nil) }
 
 func TestKillAndRestart(t *testing.T) {
 	s := testserver.Start(t)
@@ -58,11 +22,11 @@ func TestKillAndRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	nc.Close()
-	c := dial(t, s)
+	c := rig.Connect(t, s.TCPAddr)
 	if err := c.Send(stompclient.New("SEND", "destination", "/queue/a", "receipt", "r").WithBody([]byte("kept"))); err != nil {
 		t.Fatal(err)
 	}
-	read(t, c, "RECEIPT")
+	c.Next("RECEIPT")
 	pid := s.PID()
 	s.Kill()
 	s.Kill() // Does nothing.
@@ -75,11 +39,11 @@ func TestKillAndRestart(t *testing.T) {
 	if s.PID() == pid {
 		t.Errorf("process id: got %d again", pid)
 	}
-	c = dial(t, s)
+	c = rig.Connect(t, s.TCPAddr)
 	if err := c.Send(stompclient.New("SUBSCRIBE", "destination", "/queue/a", "id", "1")); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := string(read(t, c, "MESSAGE").Body), "kept"; got != want {
+	if got, want := string(c.Next("MESSAGE").Body), "kept"; got != want {
 		t.Errorf("body: got %q, want %q", got, want)
 	}
 	if got, want := strings.Count(s.Log(), "ready\n"), 2; got != want {
@@ -92,11 +56,11 @@ func TestStop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := dial(t, s)
+	c := rig.Connect(t, s.TCPAddr)
 	if err := s.Terminate(); err != nil {
 		t.Error(err)
 	}
-	if got, want := read(t, c, "ERROR").Get("message"), "server shutting down"; got != want {
+	if got, want := c.Next("ERROR").Get("message"), "server shutting down"; got != want {
 		t.Errorf("message: got %q, want %q", got, want)
 	}
 	for range 2 { // The second does nothing.
@@ -111,7 +75,7 @@ func TestStopReportsAnEarlyEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := dial(t, s)
+	c := rig.Connect(t, s.TCPAddr)
 	if err := syscall.Kill(s.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,7 @@ type Bridge struct {
 	large   chan struct{} // one token for each pull without bound in octets
 	ids     batchID       // of stored messages
 	pulls   atomic.Uint64
-	expired atomic.Uint64 // messages that had expired before they were stored in their queue
+	expired atomic.Uint64 // messages of queues that natstomp itself found expired
 	deleted atomic.Uint64 // queues that this node deleted
 	api     string        // prefix of the subjects of the JetStream API
 	care    *care

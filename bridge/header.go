@@ -137,14 +137,20 @@ type extras struct {
 // expiry is when JetStream removes a stored message, in ms since the epoch: what its sender said, or what follows from
 // its TTL. 0: never.
 func (x *extras) expiry(h nats.Header) int64 {
-	ttl := h[ttlHeader]
-	if len(ttl) == 0 {
-		return 0
-	}
-	if said := h[expiresHeader]; len(said) > 0 {
+	end := x.end(h)
+	if said := h[expiresHeader]; end > 0 && len(said) > 0 {
 		if at, err := strconv.ParseInt(said[0], 10, 64); err == nil && at > 0 {
 			return at
 		}
+	}
+	return end
+}
+
+// end is when the TTL of a stored message is over, in ms since the epoch. 0: never.
+func (x *extras) end(h nats.Header) int64 {
+	ttl := h[ttlHeader]
+	if len(ttl) == 0 {
+		return 0
 	}
 	seconds, err := strconv.ParseInt(ttl[0], 10, 32)
 	if err != nil {

@@ -444,19 +444,19 @@ func (s *QueueSubscription) receive(m *nats.Msg) {
 		s.pin = pin
 	}
 	d := s.delivery(m, meta)
-	destination, ok := s.view.destination(s.b.cfg.Router, m.Subject)
-	if !ok || s.d.early(meta.Sequence.Stream, meta.Timestamp) {
-		// It is never shown, so nobody could settle it.
-		if err := s.b.Ack(d); err != nil {
-			s.b.log.Debug("ack not sent, the message comes again", "err", err)
-		}
-		return
-	}
 	x := extras{
 		redelivered: d.Count > 1 || meta.Sequence.Stream <= s.place.mark.sequence(),
 		count:       d.Count,
 		seq:         meta.Sequence.Stream,
 		timestamp:   meta.Timestamp.UnixMilli(),
+	}
+	destination, ok := s.view.destination(s.b.cfg.Router, m.Subject)
+	if !ok || s.d.early(meta.Sequence.Stream, meta.Timestamp) || s.overdue(m, &x) {
+		// It is never shown, so nobody could settle it.
+		if err := s.b.Ack(d); err != nil {
+			s.b.log.Debug("ack not sent, the message comes again", "err", err)
+		}
+		return
 	}
 	s.scratch = appendTail(s.scratch[:0], s.view.Version, destination, m, &x)
 	if !s.receiver.DeliverQueue(s.scratch, d) {
@@ -465,6 +465,20 @@ func (s *QueueSubscription) receive(m *nats.Msg) {
 	if cap(s.scratch) > sharedTail {
 		s.scratch = nil
 	}
+}
+
+// overdue says whether JetStream should have removed a message by now: after a start it takes a moment until it looks.
+// The clock of an external server may be another one.
+func (s *QueueSubscription) overdue(m *nats.Msg, x *extras) bool {
+	if s.b.cfg.External != nil {
+		return false
+	}
+	end := x.end(m.Header)
+	if end == 0 || end > time.Now().UnixMilli() {
+		return false
+	}
+	s.b.expired.Add(1)
+	return true
 }
 
 // tick implements listener: it keeps what the client holds from redelivery and gives back what it held too long.

@@ -78,6 +78,7 @@
 //	repeat 3 ... end             the lines between, 3 times
 //	wait 100ms                   only for clauses about time
 //	server restart|kill|term     end and start the server on the same store; kill it and start; SIGTERM and go on
+//	server stop|start            end the server and wait for that; start it on the same store
 //
 // go test -run Conformance/group/name -rewrite writes what arrived into the expectations that failed, for review.
 package conformance

@@ -190,6 +190,10 @@ func (r *runner) serverStep(what string) error {
 			return err
 		}
 		return r.env.Server.Restart()
+	case "stop":
+		return r.env.Server.Stop()
+	case "start":
+		return r.env.Server.Restart()
 	default:
 		return fmt.Errorf("script: unknown server step %q", what)
 	}

@@ -35,7 +35,7 @@ var (
 	policyReloads   = desc("policy_reloads_total", "Policies that were read, by result.", "result")
 	settingsRefused = desc("settings_refused", "1 while the newest policy or file of auth is not in force, because it has a fault.")
 	lateAcks        = desc("late_acks_total", "ACKs of messages that had gone to somebody else meanwhile.")
-	expired         = desc("expired_messages_total", "Messages of queues whose time was over when they were sent or, if delayed, due.")
+	expired         = desc("expired_messages_total", "Messages of queues whose time was over when they were sent, when their delay was, or while natstomp was away.")
 	queuesDeleted   = desc("deleted_queues_total", "Idle and auto-delete queues that this node deleted.")
 	droppedReplies  = desc("dropped_replies_total", "Answers that reached nobody, by reason.", "reason")
 	pulls           = desc("pulls_total", "Requests to JetStream for messages.")

@@ -35,7 +35,7 @@ type Sample struct {
 	SettingsRefused bool
 	// LateAcks counts ACKs of messages that had gone to somebody else meanwhile.
 	LateAcks uint64
-	// Expired counts messages of queues whose time was over before they were stored there.
+	// Expired counts messages of queues whose time was over before they were stored there, or while the server was away.
 	Expired uint64
 	// DeletedQueues counts the idle and auto-delete queues that this node deleted.
 	DeletedQueues uint64

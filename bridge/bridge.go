@@ -62,31 +62,32 @@ type QueueConfig struct {
 
 // Bridge is natstomp's use of one NATS. Its methods are safe for concurrent use.
 type Bridge struct {
-	cfg     Config
-	log     *slog.Logger
-	data    *flusher
-	control *flusher
-	wide    *flusher
-	pubs    *replies
-	acks    *replies
-	topics  *fanout
-	queues  *queues
-	store   *store
-	bound   *bindings
-	delays  *delays
-	batches batchID
-	unseen  unseen
-	closing atomic.Bool   // the server ends with us
-	large   chan struct{} // one token for each pull without bound in octets
-	ids     batchID       // of stored messages
-	pulls   atomic.Uint64
-	expired atomic.Uint64 // messages of queues that natstomp itself found expired
-	deleted atomic.Uint64 // queues that this node deleted
-	api     string        // prefix of the subjects of the JetStream API
-	care    *care
-	places  places
-	gone    losses
-	words   *words
+	cfg      Config
+	log      *slog.Logger
+	data     *flusher
+	control  *flusher
+	wide     *flusher
+	pubs     *replies
+	acks     *replies
+	topics   *fanout
+	queues   *queues
+	store    *store
+	bound    *bindings
+	delays   *delays
+	attached *attachments
+	batches  batchID
+	unseen   unseen
+	closing  atomic.Bool   // the server ends with us
+	large    chan struct{} // one token for each pull without bound in octets
+	ids      batchID       // of stored messages
+	pulls    atomic.Uint64
+	expired  atomic.Uint64 // messages of queues that natstomp itself found expired
+	deleted  atomic.Uint64 // queues that this node deleted
+	api      string        // prefix of the subjects of the JetStream API
+	care     *care
+	places   places
+	gone     losses
+	words    *words
 	counters
 
 	joined   atomic.Uint64 // generation of the control link at Join
@@ -124,6 +125,7 @@ func New(cfg Config) *Bridge {
 	b.store = &store{b: b}
 	b.bound = &bindings{b: b}
 	b.delays = newDelays(b)
+	b.attached = &attachments{b: b}
 	b.batches.prefix, b.ids.prefix = rand.Text()+"-", rand.Text()+"-"
 	o := cfg.JS.Options()
 	b.api = apiPrefix(o.Domain, o.APIPrefix)

@@ -71,7 +71,10 @@ func (d *durable) verify() error {
 	}
 	ctx, cancel := b.within(checkTimeout)
 	defer cancel()
-	_, err := b.cfg.JS.Consumer(ctx, d.stream, d.name)
+	c, err := b.cfg.JS.Consumer(ctx, d.stream, d.name)
+	if err == nil && errors.Is(d.lost, ErrNoDurable) && c.CachedInfo().Created.UnixNano() != d.born.Load() {
+		return d.gone() // Another one of its name, perhaps to another destination.
+	}
 	if !errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return err
 	}
@@ -104,11 +107,16 @@ func (id DurableID) consumer() string {
 // SubscribeDurable starts to pull messages of the route's channels for a durable subscription, which is made if there is
 // none of that name. An empty start means: as it is, or Start's default when it is made. The rest is as with SubscribeQueue.
 func (b *Bridge) SubscribeDurable(route router.Route, id DurableID, start *Start, view View, room int, hold Hold, r QueueReceiver) (*QueueSubscription, error) {
+	heard := b.attached.heard()
 	d, err := b.attach(route, id, start)
 	if err != nil {
 		return nil, err
 	}
-	return b.share(&QueueSubscription{d: d, view: view.of(route), receiver: r, hold: hold}, room)
+	s, err := b.share(&QueueSubscription{d: d, view: view.of(route), receiver: r, hold: hold}, room)
+	if err == nil {
+		b.attached.put(s, heard)
+	}
+	return s, err
 }
 
 // attach returns the durable subscription, made if need be.
@@ -260,9 +268,14 @@ func (b *Bridge) DeleteDurable(route router.Route, id DurableID) error {
 	})
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		if tries > 1 {
-			return nil // It was deleted, the answer got lost.
+			err = nil // It was deleted, the answer got lost.
+		} else {
+			err = ErrNoDurable
 		}
-		return ErrNoDurable
+	}
+	if err == nil {
+		c := consumer{stream: p.stream, name: id.consumer()}
+		b.attached.tell(c.key())
 	}
 	return err
 }

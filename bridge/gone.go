@@ -277,7 +277,8 @@ func (b *Bridge) info(ctx context.Context, stream string) (*jetstream.StreamInfo
 	return s.CachedInfo(), nil
 }
 
-// audit looks whether all streams that this node knows are there, after a link has come back.
+// audit looks whether all streams that this node knows are there, and the durable subscriptions it reads from, after a
+// link has come back.
 func (b *Bridge) audit() {
 	ctx, cancel := b.within(2 * checkTimeout)
 	defer cancel()
@@ -295,4 +296,5 @@ func (b *Bridge) audit() {
 			p.suspect()
 		}
 	}
+	b.attached.audit()
 }

@@ -22,6 +22,7 @@ const (
 	wordGone    = "gone"
 	wordOpen    = "open"
 	wordUnseen  = "unseen" // about a delivery, see unseen
+	wordEnded   = "ended"  // about a durable subscription, see attachments
 	// nodeHeader names the node that says something.
 	nodeHeader = "Natstomp-Node"
 	// presenceTimeout bounds one question.
@@ -68,6 +69,8 @@ func (p *presence) start(gone func(stream string)) error {
 		case node == p.node:
 		case word == wordUnseen:
 			p.b.unseen.hear(m.Data)
+		case word == wordEnded:
+			p.b.attached.ended(string(m.Data))
 		default:
 			p.hear(word, string(m.Data), node, gone)
 		}
@@ -206,8 +209,11 @@ func (qs *queues) alive(node string) bool {
 }
 
 // announce says a word about a queue to the other nodes.
-func (p *presence) announce(word string, q *queue) error {
-	m := &nats.Msg{Subject: queueRoot + word, Header: nats.Header{nodeHeader: {p.node}}, Data: []byte(q.stream)}
+func (p *presence) announce(word string, q *queue) error { return p.say(word, q.stream) }
+
+// say says a word to the other nodes. It returns when the server has it.
+func (p *presence) say(word, about string) error {
+	m := &nats.Msg{Subject: queueRoot + word, Header: nats.Header{nodeHeader: {p.node}}, Data: []byte(about)}
 	if err := p.b.cfg.Control.PublishMsg(m); err != nil {
 		return err
 	}

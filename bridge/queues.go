@@ -346,6 +346,16 @@ func (qs *queues) revive(ctx context.Context, q *queue, have jetstream.StreamCon
 	return nil
 }
 
+// vanishes says that the messages of a queue are in memory only: the next start must not miss its stream. One that was
+// made with another nats.embedded.durability is where it was.
+func (qs *queues) vanishes(ctx context.Context, q *queue) bool {
+	if qs.b.cfg.Queues.Storage != jetstream.MemoryStorage {
+		return false
+	}
+	info, err := qs.b.info(ctx, q.stream)
+	return err == nil && info.Config.Storage == jetstream.MemoryStorage
+}
+
 // marks stops all delivery and returns what was delivered, by stream. A queue that cannot tell is left out, so that at
 // the next start everything in it counts as delivered.
 func (qs *queues) marks(ctx context.Context) map[string]uint64 {
@@ -363,7 +373,7 @@ func (qs *queues) marks(ctx context.Context) map[string]uint64 {
 			continue
 		}
 		delete(marks, q.stream)
-		if q.err != nil {
+		if q.err != nil || qs.vanishes(ctx, q) {
 			continue
 		}
 		// Paused first: native readers of the durable must get nothing that the mark does not cover.

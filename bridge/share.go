@@ -52,10 +52,12 @@ func (qs *queues) part(q *queue) {
 	}
 }
 
-// part ends the use of the subscription's queue.
+// part ends the use of the subscription's queue, or durable subscription.
 func (s *QueueSubscription) part() {
 	if s.q != nil {
 		s.b.queues.part(s.q)
+	} else {
+		s.b.attached.drop(s)
 	}
 }
 

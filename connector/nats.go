@@ -115,14 +115,17 @@ func (s *Server) joinOnce(ctx context.Context, declared []router.Route) error {
 	return nil
 }
 
-// Ready returns nil when clients can be served, else why not. A queue whose stream is gone is a reason too, although
-// clients of others are served.
+// Ready returns nil when clients can be served, else why not. A queue whose stream is gone, or cannot be written to, is a
+// reason too, although clients of others are served.
 func (s *Server) Ready() error {
 	if err := s.available(); err != nil {
 		return err
 	}
 	if gone := s.bridge.Gone(); len(gone) > 0 {
 		return errors.New(strings.Join(gone, "; "))
+	}
+	if err := s.broker.Fault(); err != nil {
+		return err
 	}
 	return s.settingsFault()
 }

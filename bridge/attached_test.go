@@ -78,3 +78,36 @@ func TestDurableDeletedInAnOutage(t *testing.T) {
 		c.wantLost(t)
 	}
 }
+
+// TestDurableReplacedBehindOurBack: NATS deletes a durable subscription without a word to us, and there is another one of
+// its name, to another destination. Who read from the first is shown nothing of it.
+func TestDurableReplacedBehindOurBack(t *testing.T) {
+	srv := startNATS(t)
+	one, two := newNode(t, srv, nil), newNode(t, srv, nil)
+	id := bridge.DurableID{Identity: "me", Name: "n"}
+	s, c := one.fullAt("/topic-store/a", id)
+	for _, name := range one.consumers() {
+		if err := one.js.DeleteConsumer(t.Context(), "STORE", name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := newConsumer(1)
+	again := two.attach("/topic-store/b", id, nil, other)
+	defer func() {
+		other.close()
+		again.Stop(other.takeHeld)
+	}()
+	one.stored("/topic-store/b", "held", "secret")
+	other.next(t)
+	c.takeHeld()
+	s.Wake() // It has room again.
+	c.wantLost(t)
+	c.close()
+	s.Stop(c.takeHeld)
+	if len(c.got) > 0 {
+		t.Errorf("who was subscribed to another destination got %q", <-c.got)
+	}
+	two.ackHeld(other)
+	again.Wake()
+	other.want(t, "secret")
+}

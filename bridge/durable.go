@@ -41,6 +41,7 @@ type durable struct {
 	consumer
 	born    atomic.Int64 // when it was made, in ns since the epoch
 	place   *place
+	filter  string                      // the subjects that a durable subscription is for; empty: all of the consumer
 	policy  Policy                      // how the subscriptions share it
 	least   uint64                      // nothing before is delivered
 	since   time.Time                   // nothing stored earlier is delivered
@@ -88,6 +89,12 @@ func (d *durable) verify() error {
 // the future.
 func (d *durable) early(sequence uint64, stored time.Time) bool {
 	return sequence < d.least || stored.Before(d.since)
+}
+
+// foreign says whether a message is none of the durable subscription's: it was deleted, and one of its name made for
+// another destination.
+func (d *durable) foreign(subject string) bool {
+	return d.filter != "" && !router.Match(d.filter, subject)
 }
 
 // DurableID names a durable subscription. Both parts together do.
@@ -138,6 +145,7 @@ func (b *Bridge) attach(route router.Route, id DurableID, start *Start) (*durabl
 		return nil, fmt.Errorf("attaching to %s of %s: %w", d.name, p.stream, err)
 	}
 	cfg := c.CachedInfo().Config
+	d.filter = filterOf(route)
 	d.made(c)
 	d.least = cfg.OptStartSeq
 	if cfg.OptStartTime != nil {

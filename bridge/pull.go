@@ -444,6 +444,11 @@ func (s *QueueSubscription) receive(m *nats.Msg) {
 		s.pin = pin
 	}
 	d := s.delivery(m, meta)
+	if s.d.foreign(m.Subject) {
+		s.refuse(d)
+		s.doubt()
+		return
+	}
 	x := extras{
 		redelivered: d.Count > 1 || meta.Sequence.Stream <= s.place.mark.sequence(),
 		count:       d.Count,

@@ -238,7 +238,7 @@ func (qs *queues) closeQueue(ctx context.Context, q *queue) error {
 	// The others must not make the stream anew while it is being deleted: the server would lose the new one's files. Who
 	// has not heard this when it makes it is done before the deletion.
 	if err := qs.presence.announce(wordClosing, q); err != nil {
-		return err
+		return errors.Join(err, qs.presence.announce(wordOpen, q))
 	}
 	away := config
 	away.Subjects = []string{closedRoot + q.stream}
@@ -248,7 +248,7 @@ func (qs *queues) closeQueue(ctx context.Context, q *queue) error {
 		err = qs.deserted(ctx, q, began)
 	}
 	if errors.Is(err, errOthers) {
-		return err // Another node does the same, and ends it.
+		return errors.Join(err, qs.presence.announce(wordOpen, q)) // Another node does the same, and ends it.
 	}
 	if err == nil {
 		if err = qs.remove(ctx, info, began); err == nil {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -233,5 +235,96 @@ func TestAway(t *testing.T) {
 		if got := bridge.Away(fmt.Errorf("doing: %w", err)); got != want {
 			t.Errorf("%v: got %v, want %v", err, got, want)
 		}
+	}
+}
+
+// TestDeletionLeftToAnother: a node whose mark another one overwrote says that it deletes the queue no more. Otherwise that
+// one, which does delete it, could not make it anew.
+func TestDeletionLeftToAnother(t *testing.T) {
+	srv := externalServer(t)
+	n := newRemote(t, srv, autoDelete)
+	words, err := n.nc.SubscribeSync("_natstomp.queue.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	word := func() string {
+		m, err := words.NextMsg(patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimPrefix(m.Subject, "_natstomp.queue.")
+	}
+	for range 20 {
+		c := newConsumer(1)
+		s := n.subscribe("/queue/both", c)
+		c.close()
+		s.Stop(c.takeHeld)
+		if got := word(); got != "closing" {
+			t.Fatalf("the node says %q, want closing", got)
+		}
+		if !n.overtake("both", "another") {
+			if got := word(); got != "gone" { // Not before it was deleted.
+				t.Fatalf("the node says %q, want gone", got)
+			}
+			continue
+		}
+		if got := word(); got != "open" {
+			t.Fatalf("the node says %q, want open", got)
+		}
+		return
+	}
+	t.Fatal("the queue was deleted faster than it could be marked, always")
+}
+
+// overtake marks a queue's stream as another node does that deletes it too. false: it is gone already.
+func (n *remote) overtake(channel, node string) bool {
+	n.t.Helper()
+	for {
+		s, err := n.js.Stream(n.t.Context(), bridge.QueueStream(channel))
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			return false
+		}
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		c := s.CachedInfo().Config
+		if c.Metadata["natstomp_closing"] == "" {
+			continue // Its mark comes first.
+		}
+		c.Metadata = maps.Clone(c.Metadata)
+		c.Metadata["natstomp_closing"] = node
+		_, err = n.js.UpdateStream(n.t.Context(), c)
+		if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			n.t.Fatal(err)
+		}
+		return err == nil
+	}
+}
+
+// TestSilentDeletion: a node that lives said that it deletes a queue, which is gone, and its word that it is done was lost.
+func TestSilentDeletion(t *testing.T) {
+	n := newRemote(t, externalServer(t), nil)
+	answers, err := n.nc.Subscribe("_natstomp.node.other", func(m *nats.Msg) {
+		if err := m.Respond(nil); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answers.Unsubscribe()
+	closing := &nats.Msg{
+		Subject: "_natstomp.queue.closing", Header: nats.Header{"Natstomp-Node": {"other"}},
+		Data: []byte(bridge.QueueStream("silent")),
+	}
+	if err := n.nc.PublishMsg(closing); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	n.FlushControl()
+	if err := n.send("/queue/silent", "x"); err != nil {
+		t.Errorf("SEND: %v", err)
 	}
 }

@@ -2,6 +2,8 @@ package bridge
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -42,8 +44,14 @@ type presence struct {
 
 	mu    sync.Mutex
 	users map[*queue]*nats.Subscription // guarded by mu
-	// closing are the streams that other nodes are about to delete, each with the node.
-	closing map[string]string // guarded by mu
+	// closing are the streams that other nodes are about to delete.
+	closing map[string]*closing // guarded by mu
+}
+
+// closing says of a stream that it is about to be deleted. Several nodes may try at once, and each says how that ended.
+type closing struct {
+	nodes   map[string]struct{}
+	missing time.Time // since when it is known not to be there; zero: not known
 }
 
 func newPresence(b *Bridge) *presence {
@@ -52,7 +60,7 @@ func newPresence(b *Bridge) *presence {
 		node:      nats.NewInbox()[len(nats.InboxPrefix):],
 		questions: make(chan *nats.Msg, 256),
 		users:     make(map[*queue]*nats.Subscription),
-		closing:   make(map[string]string),
+		closing:   make(map[string]*closing),
 	}
 }
 
@@ -87,10 +95,16 @@ func (p *presence) start(gone func(stream string)) error {
 // hear notes what another node says about a stream.
 func (p *presence) hear(word, stream, node string, gone func(stream string)) {
 	p.mu.Lock()
-	if word == wordClosing {
-		p.closing[stream] = node
-	} else {
-		delete(p.closing, stream)
+	c := p.closing[stream]
+	switch {
+	case word == wordClosing && c == nil:
+		p.closing[stream] = &closing{nodes: map[string]struct{}{node: {}}}
+	case word == wordClosing:
+		c.nodes[node], c.missing = struct{}{}, time.Time{}
+	case c != nil:
+		if delete(c.nodes, node); len(c.nodes) == 0 {
+			delete(p.closing, stream)
+		}
 	}
 	p.mu.Unlock()
 	if word == wordGone {
@@ -124,14 +138,43 @@ func (p *presence) caughtUp() error {
 	}
 }
 
-// closer is the node that is about to delete a stream; empty if none is.
-func (p *presence) closer(stream string) string {
+// closers are the nodes that are about to delete a stream.
+func (p *presence) closers(stream string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.closing[stream]
+	c := p.closing[stream]
+	if c == nil {
+		return nil
+	}
+	return slices.Collect(maps.Keys(c.nodes))
 }
 
-// settled forgets that a node is about to delete a stream.
+// missingSince is since when a stream is known not to be there, which whoever calls it has just seen. It outlasts what
+// waits for the stream where somebody is about to delete it.
+func (p *presence) missingSince(stream string) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	c := p.closing[stream]
+	if c == nil {
+		return now
+	}
+	if c.missing.IsZero() {
+		c.missing = now
+	}
+	return c.missing
+}
+
+// found notes that a stream is there.
+func (p *presence) found(stream string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.closing[stream]; c != nil {
+		c.missing = time.Time{}
+	}
+}
+
+// settled forgets that nodes are about to delete a stream.
 func (p *presence) settled(stream string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -222,7 +222,7 @@ func (qs *queues) makeStream(ctx context.Context, q, listed *queue) error {
 			return fmt.Errorf("making %s: %w", q.stream, err)
 		}
 		err := error(nil)
-		if qs.presence.closer(q.stream) == "" {
+		if len(qs.presence.closers(q.stream)) == 0 {
 			_, err = qs.b.cfg.JS.CreateStream(ctx, qs.streamConfig(q))
 			if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 				return fmt.Errorf("creating stream %s: %w", q.stream, roomFault(err))

@@ -147,6 +147,7 @@ type waiting struct {
 // found looks at the stream, which is there. Here: with its subject.
 func (w *waiting) found(ctx context.Context, have jetstream.StreamConfig) (here bool, err error) {
 	w.goneSince = time.Time{}
+	w.qs.presence.found(w.q.stream)
 	closer, closing := have.Metadata[closingKey]
 	channel, known := have.Metadata[channelKey]
 	switch {
@@ -171,17 +172,17 @@ func (w *waiting) found(ctx context.Context, have jetstream.StreamConfig) (here 
 // missing looks for who has deleted the stream, which is not there.
 func (w *waiting) missing(ctx context.Context) (deleted bool, err error) {
 	if w.goneSince.IsZero() {
-		w.goneSince = time.Now()
+		w.goneSince = w.qs.presence.missingSince(w.q.stream)
 	}
 	since := time.Since(w.goneSince)
-	closer := w.qs.presence.closer(w.q.stream)
+	closers := w.qs.presence.closers(w.q.stream)
 	switch {
-	case closer != "" && (since > goneLate || since > goneGrace && !w.qs.alive(closer)):
+	case len(closers) > 0 && (since > goneLate || since > goneGrace && !slices.ContainsFunc(closers, w.qs.alive)):
 		w.qs.presence.settled(w.q.stream)
 		return true, nil
-	case closer == "" && since > goneGrace && w.qs.b.cfg.External == nil:
+	case len(closers) == 0 && since > goneGrace && w.qs.b.cfg.External == nil:
 		return false, ErrNoStream
-	case closer == "" && since > certainty:
+	case len(closers) == 0 && since > certainty:
 		if deleted, err = w.qs.graves.has(ctx, w.q); err == nil && !deleted {
 			err = ErrNoStream
 		}

@@ -43,7 +43,7 @@ func TestLateIsCounted(t *testing.T) {
 	}
 	rig.Until(t, func() error { return wantMetric(t, srv, `natstomp_dropped_replies_total{reason="late"}`, "3") })
 
-	c.Ask("SUBSCRIBE", "id", "q", "destination", "/queue/late", "ack", "client-individual", "x-ack-wait", "1000", "prefetch-count", "1")
+	c.Ask("SUBSCRIBE", "id", "q", "destination", "/queue/late", "ack", "client-individual", "x-ack-wait", "4000", "prefetch-count", "1")
 	c.DoFrame(stompclient.New("SEND", "destination", "/queue/late"))
 	held := c.Next("MESSAGE")
 	again := c.Next("MESSAGE")

@@ -140,7 +140,7 @@ func (qs *queues) get(route router.Route, limited bool) (*queue, error) {
 func (qs *queues) place(route router.Route, limited bool) (q, listed *queue, known bool, err error) {
 	limit := qs.b.cfg.Queues.Limit
 	for until := time.Now().Add(closeTime); ; {
-		if qs.b.gone.has(QueueStream(route.Channel)) {
+		if qs.b.gone.hasQueue(route.Channel) {
 			return nil, nil, false, ErrNoStream
 		}
 		closing := qs.closing.Load() > 0 // Before the count: what is forgotten in between has made room.

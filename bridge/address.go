@@ -100,17 +100,17 @@ func isToken(s string) bool {
 	return true
 }
 
-// toAddress is a message to an address of any node; nil if the time of the address is over. ErrAddress says that it was
-// forged.
-func (b *Bridge) toAddress(channel string, headers []frame.Header, body []byte) (*nats.Msg, error) {
+// toAddress is a message to an address of any node; without subject if the time of the address is over. ErrAddress says
+// that it was forged.
+func (b *Bridge) toAddress(channel string, headers []frame.Header, body []byte) (nats.Msg, error) {
 	if !IsAddress(channel) {
-		return nil, ErrAddress
+		return nats.Msg{}, ErrAddress
 	}
 	subject := addressSubject + channel
 	if name, ours := strings.CutPrefix(channel, b.addresses.node+"."); ours && name[0] == sealed {
 		var err error
 		if subject, err = b.addresses.unseal(name); err != nil || subject == "" {
-			return nil, err
+			return nats.Msg{}, err
 		}
 	}
 	return answering(subject, headers, body), nil
@@ -120,8 +120,8 @@ func (b *Bridge) toAddress(channel string, headers []frame.Header, body []byte) 
 func (b *Bridge) Undeliverable() uint64 { return b.addresses.lost.Load() }
 
 // answering is a message for whoever asked.
-func answering(subject string, headers []frame.Header, body []byte) *nats.Msg {
-	m := &nats.Msg{Subject: subject, Header: toNATS(headers), Data: body}
+func answering(subject string, headers []frame.Header, body []byte) nats.Msg {
+	m := nats.Msg{Subject: subject, Header: toNATS(headers), Data: body}
 	m.Reply = replySubject(m.Header)
 	return m
 }

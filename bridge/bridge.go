@@ -162,7 +162,12 @@ func (b *Bridge) Start(ctx context.Context) error {
 	if err := b.queues.start(ctx); err != nil {
 		return err
 	}
-	b.launch(b.delays.run)
+	if b.cfg.External == nil {
+		if err := b.delays.recover(ctx); err != nil {
+			return err
+		}
+	}
+	b.delays.begin()
 	return nil
 }
 
@@ -170,6 +175,7 @@ func (b *Bridge) Start(ctx context.Context) error {
 // NATS is embedded.
 func (b *Bridge) Stop(ctx context.Context) map[string]uint64 {
 	b.queues.stop()
+	b.delays.stop(ctx)
 	var marks map[string]uint64
 	if b.cfg.External == nil {
 		marks = b.queues.marks(ctx)

@@ -46,13 +46,18 @@ type delays struct {
 	b       *Bridge
 	streams makings[*place] // the one stream
 	wake    chan struct{}
+	halt    chan struct{}  // closed when the mover is to end
+	ended   chan struct{}  // closed when it has; nil: it was not begun
+	marked  sync.WaitGroup // markers whose removal is on its way
 
 	mu       sync.Mutex
 	octets   int64     // guarded by mu; the size of the stream, roughly
 	measured time.Time // guarded by mu
 }
 
-func newDelays(b *Bridge) *delays { return &delays{b: b, wake: make(chan struct{}, 1)} }
+func newDelays(b *Bridge) *delays {
+	return &delays{b: b, wake: make(chan struct{}, 1), halt: make(chan struct{})}
+}
 
 // send stores the SENDs of one queue, as a whole, to be moved there each at its time.
 func (d *delays) send(sends []Send, now time.Time, done func(error)) {
@@ -185,7 +190,18 @@ func (d *delays) create(ctx context.Context, p *place) error {
 		return fmt.Errorf("looking at stream %s: %w", delayStream, err)
 	}
 	p.found(info)
-	_, err = d.b.cfg.JS.CreateOrUpdateConsumer(ctx, delayStream, jetstream.ConsumerConfig{
+	if err := d.createMover(ctx); err != nil {
+		return err
+	}
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (d *delays) createMover(ctx context.Context) error {
+	_, err := d.b.cfg.JS.CreateOrUpdateConsumer(ctx, delayStream, jetstream.ConsumerConfig{
 		Durable:       moverName,
 		FilterSubject: dueRoot + ">",
 		AckPolicy:     jetstream.AckExplicitPolicy,
@@ -196,9 +212,21 @@ func (d *delays) create(ctx context.Context, p *place) error {
 	if err != nil {
 		return fmt.Errorf("creating the durable of %s: %w", delayStream, err)
 	}
-	select {
-	case d.wake <- struct{}{}:
-	default:
-	}
 	return nil
+}
+
+// recover makes the durable of an embedded server anew: what the mover had in hand when the server ended must not wait
+// for the ack wait.
+func (d *delays) recover(ctx context.Context) error {
+	_, err := d.b.cfg.JS.Stream(ctx, delayStream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
+	if err == nil {
+		err = d.b.cfg.JS.DeleteConsumer(ctx, delayStream, moverName)
+	}
+	if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return fmt.Errorf("removing the old durable of %s: %w", delayStream, err)
+	}
+	return d.createMover(ctx)
 }

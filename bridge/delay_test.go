@@ -113,6 +113,50 @@ func TestDueMessageIsMovedOnce(t *testing.T) {
 	}
 }
 
+// TestStartTakesWhatTheLastMoverHad: the server ended while its mover had a message in hand, which must not wait for the
+// ack wait.
+func TestStartTakesWhatTheLastMoverHad(t *testing.T) {
+	srv := startNATS(t)
+	nc, err := nats.Connect("", nats.InProcessServer(srv))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{
+		Name: "natstomp_delay", Subjects: []string{"_natstomp.delay.>", "_natstomp.due.>"}, Retention: jetstream.WorkQueuePolicy,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mover, err := js.CreateConsumer(t.Context(), "natstomp_delay", jetstream.ConsumerConfig{
+		Durable: "mover", FilterSubject: "_natstomp.due.>", AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Hour,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &nats.Msg{Subject: "_natstomp.due." + bridge.QueueStream("held"), Data: []byte("x"), Header: nats.Header{
+		"Nats-Stomp-Channel": {"held"}, "Nats-Stomp-Once": {"a"},
+	}}
+	if _, err := js.PublishMsg(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := mover.Next(jetstream.FetchMaxWait(patience)); err != nil { // Without ACK.
+		t.Fatal(err)
+	}
+	g := newNode(t, srv, nil)
+	c := newConsumer(1)
+	s := g.subscribe("/queue/held", c)
+	defer func() { s.Stop(c.takeHeld) }()
+	if _, body := c.next(t); body != "x" {
+		t.Errorf("got %q", body)
+	}
+	comesTrue(t, "everything is moved", func() bool { return g.left("natstomp_delay") == 0 })
+}
+
 // TestLateTransmissionOfAMoveStoresNothing: a batch was sent twice, and the second reaches the stream when the message has
 // been consumed and its marker removed.
 func TestLateTransmissionOfAMoveStoresNothing(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/natstomp/natstomp/connector/frame"
+	"github.com/natstomp/natstomp/router"
 )
 
 // OpenRequests is how many requests wait, in the map and in the queue of deadlines.
@@ -38,3 +39,11 @@ func (b *Bridge) Strays() int {
 	defer b.unseen.mu.Unlock()
 	return len(b.unseen.of)
 }
+
+// PublishTopic sends to a topic, on a Sender of its own.
+func (b *Bridge) PublishTopic(route router.Route, headers []frame.Header, body []byte, origin string) error {
+	return b.NewSender().Topic(route, headers, body, origin, nil)
+}
+
+// AfterPublish calls done when NATS has everything that was sent before.
+func (b *Bridge) AfterPublish(done func(error)) { b.NewSender().Flush(done) }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/natstomp/natstomp/connector/frame"
 	"github.com/natstomp/natstomp/router"
 )
 
@@ -41,7 +40,7 @@ type TopicSubscription struct {
 	ordered  bool
 }
 
-// Ordered says whether a PublishTopic that follows SubscribeTopic comes behind the subscription at the server even
+// Ordered says whether a SEND that follows SubscribeTopic comes behind the subscription at the server even
 // before it is live.
 func (s *TopicSubscription) Ordered() bool { return s.ordered }
 
@@ -307,13 +306,3 @@ func (t *topic) dispatch(m *nats.Msg) {
 		}
 	}
 }
-
-// PublishTopic hands a message to NATS. origin, if not empty, names the sending connection for no-local. It may block
-// while the link to NATS takes no more octets. See TopicPublisher for SENDs that must get over an outage.
-func (b *Bridge) PublishTopic(route router.Route, headers []frame.Header, body []byte, origin string) error {
-	return b.publish(topicMessage(route, headers, body, origin))
-}
-
-// AfterPublish calls done when the NATS server has every message of PublishTopic before this call, provided that the
-// link did not break in between, or with the error that prevented it. done must not block.
-func (b *Bridge) AfterPublish(done func(error)) { b.data.after(done) }

@@ -40,6 +40,9 @@ func (l *losses) has(stream string) bool {
 	return lost
 }
 
+// hasQueue is has for the stream of a queue's channel. It is asked for each SEND, and the name of the stream is a hash.
+func (l *losses) hasQueue(channel string) bool { return l.any.Load() && l.has(QueueStream(channel)) }
+
 // put notes a loss. false: it was known.
 func (l *losses) put(stream, why string) bool {
 	l.mu.Lock()

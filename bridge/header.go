@@ -35,13 +35,13 @@ func owned[T ~string | ~[]byte](name T) bool {
 	return len(name) > 6 && (strings.HasPrefix(string(name), "x-dead-letter-") || strings.HasPrefix(string(name), "x-error"))
 }
 
-// toNATS returns the NATS headers of a SEND's headers, nil when there are none to send. The first of repeated headers
-// wins (STOMP 1.2, Repeated Header Entries).
-func toNATS(headers []frame.Header) nats.Header {
+// toNATS returns the NATS headers of a SEND's headers, without those that leave names, nil when there are none to send.
+// The first of repeated headers wins (STOMP 1.2, Repeated Header Entries).
+func toNATS(headers []frame.Header, leave ...string) nats.Header {
 	var h nats.Header
 	var packed url.Values
 	for _, f := range headers {
-		if owned(f.Name) {
+		if owned(f.Name) || slices.Contains(leave, string(f.Name)) {
 			continue
 		}
 		if h == nil {

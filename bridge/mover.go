@@ -25,6 +25,9 @@ const (
 	// moverWait is how long one pull waits; on an external NATS it may be lost with the server that has it.
 	moverWait         = 20 * time.Second
 	moverWaitExternal = 2 * time.Second
+	// moverEnd is what a stop waits for what is being moved.
+	moverEnd         = 2 * time.Second
+	moverEndExternal = 500 * time.Millisecond
 	// moverAgain is the pause after a fault, such as a stream whose leader is being elected.
 	moverAgain = 500 * time.Millisecond
 	// moverRetry and moverRetryMax bound the pause before a message that could not be moved is tried again.
@@ -36,15 +39,46 @@ const (
 	onceTTL = "604800"
 )
 
-// run moves what is due until the bridge stops. All nodes do so at once, through one durable.
+// begin launches the mover.
+func (d *delays) begin() {
+	ended := make(chan struct{})
+	run := func() {
+		defer close(ended)
+		d.run()
+	}
+	if d.b.launch(run) {
+		d.ended = ended
+	}
+}
+
+// stop ends the mover when it has done with what it has in hand, or soon: the next mover gets the rest.
+func (d *delays) stop(ctx context.Context) {
+	close(d.halt)
+	if d.ended == nil {
+		return
+	}
+	limit := moverEnd
+	if d.b.cfg.External != nil { // It may be away.
+		limit = moverEndExternal
+	}
+	brief, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	select {
+	case <-d.ended:
+	case <-brief.Done():
+	}
+}
+
+// run moves what is due until it is stopped. All nodes do so at once, through one durable.
 func (d *delays) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
+	defer d.marked.Wait()
 	defer wg.Wait()
 	defer cancel()
 	wg.Go(func() {
 		select {
-		case <-d.b.stop:
+		case <-d.halt:
 			cancel()
 		case <-ctx.Done():
 		}
@@ -222,7 +256,9 @@ func (d *delays) done(msgs []jetstream.Msg) {
 func (d *delays) unmark(m jetstream.Msg) {
 	stream := strings.TrimPrefix(m.Subject(), dueRoot)
 	marker := onceRoot + stream + "." + m.Headers().Get(waitOnceHeader)
+	d.marked.Add(1)
 	reply := d.b.acks.expect(func(answer *nats.Msg, err error) {
+		defer d.marked.Done()
 		if err == nil && len(answer.Data) > 0 && !bytes.Contains(answer.Data, ackFault) || errors.Is(err, ErrStopped) {
 			return // Where it stays it is removed by its TTL.
 		}

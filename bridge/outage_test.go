@@ -199,7 +199,7 @@ func (n *remote) run(change func(*bridge.Config)) {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		n.Stop(ctx)
-		if err := b.Stop(broker.Marks{}); err != nil {
+		if err := b.Stop(patience, broker.Marks{}); err != nil {
 			n.t.Error(err)
 		}
 	})

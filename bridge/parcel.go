@@ -68,9 +68,7 @@ func (b *Bridge) dispatch(to *place, p *parcel) {
 // publishAll publishes one message, or an atomic batch under a new id. The messages are not changed.
 func (b *Bridge) publishAll(msgs []*nats.Msg, reply string) error {
 	if len(msgs) == 1 {
-		m := *msgs[0]
-		m.Reply = reply
-		return b.publish(&m)
+		return b.publishFor(msgs[0], reply)
 	}
 	id := b.batches.next()
 	for i, original := range msgs {
@@ -93,8 +91,19 @@ func (b *Bridge) publishAll(msgs []*nats.Msg, reply string) error {
 }
 
 // publish hands a message to NATS.
-func (b *Bridge) publish(m *nats.Msg) error {
-	err := b.cfg.Data.PublishMsg(m)
+func (b *Bridge) publish(m *nats.Msg) error { return publishFault(b.cfg.Data.PublishMsg(m)) }
+
+// publishFor hands a message to NATS that is to be answered to reply. The message is not changed.
+func (b *Bridge) publishFor(m *nats.Msg, reply string) error {
+	if len(m.Header) == 0 {
+		return publishFault(b.cfg.Data.PublishRequest(m.Subject, reply, m.Data))
+	}
+	answered := *m
+	answered.Reply = reply
+	return b.publish(&answered)
+}
+
+func publishFault(err error) error {
 	if errors.Is(err, nats.ErrMaxPayload) {
 		return ErrTooLarge
 	}

@@ -29,6 +29,8 @@ const (
 	largeRetry = 10 * time.Millisecond
 	// statusRoom is the room for status messages beside the messages asked for.
 	statusRoom = 64
+	// receiveBurst is how many messages are received at most before anything else is looked at.
+	receiveBurst = 64
 )
 
 // creditor says how much may be on the way to a receiver.
@@ -69,8 +71,8 @@ type puller struct {
 	messages    chan *nats.Msg
 	outstanding int  // messages asked for that have not come
 	octets      int  // octets asked for that have not come
-	tooLarge    bool // a message waits that is larger than a pull may bring
-	large       bool // a pull without bound in octets is open; it holds a token
+	tooLarge    int  // the message that waits is larger than so many octets, which a pull had left; 0: that is not known
+	large       bool // a pull without bound in octets is open, and no other; it holds a token
 	waiting     bool // the open pull waits, for one message unless eager; only where messages are returned
 	eager       bool // there is a pull open whenever there is credit: what comes in between goes to others
 	more        bool // there may be more messages; only where messages are returned
@@ -116,7 +118,7 @@ func (p *puller) listen() (err error) {
 	}
 	p.messages = make(chan *nats.Msg, room+statusRoom)
 	p.forget()
-	p.tooLarge, p.retryAt = false, time.Time{}
+	p.tooLarge, p.retryAt = 0, time.Time{}
 	p.sub, err = p.b.cfg.Control.ChanSubscribe(p.inbox, p.messages)
 	return err
 }
@@ -136,16 +138,17 @@ func (p *puller) loop(interval time.Duration, l listener) {
 	p.heard = time.Now()
 	var retry <-chan time.Time
 	for {
-		if time.Until(p.retryAt) <= 0 && !p.paused {
+		if p.putOff() <= 0 && !p.paused {
 			p.pull()
 		}
-		if wait := time.Until(p.retryAt); wait > 0 && retry == nil {
+		if wait := p.putOff(); wait > 0 && retry == nil {
 			retry = time.After(wait) // Also where this pull was put off.
 		}
 		select {
 		case m := <-p.messages:
 			p.heard = time.Now()
 			l.receive(m)
+			p.receiveMore(l)
 		case <-p.wake:
 		case <-retry:
 			retry = nil
@@ -162,6 +165,31 @@ func (p *puller) loop(interval time.Duration, l listener) {
 			return
 		}
 	}
+}
+
+// receiveMore has l receive what has come meanwhile, if it is not too much: a pull looks for credit and at the time once
+// for all of it.
+func (p *puller) receiveMore(l listener) {
+	for range receiveBurst - 1 {
+		select {
+		case m := <-p.messages: // Of another channel, where the last one made the consumer anew.
+			l.receive(m)
+		default:
+			return
+		}
+	}
+}
+
+// putOff is for how long nothing is asked for, after a pull that came to nothing.
+func (p *puller) putOff() time.Duration {
+	if p.retryAt.IsZero() {
+		return 0
+	}
+	wait := time.Until(p.retryAt)
+	if wait <= 0 {
+		p.retryAt = time.Time{}
+	}
+	return wait
 }
 
 // Halt ends pulling and does not wait; what is on the way is still delivered. Stop must follow.
@@ -191,31 +219,42 @@ func (p *puller) next() string {
 	return p.b.api + "CONSUMER.MSG.NEXT." + p.from.stream + "." + p.from.name
 }
 
-// pull asks for as much as the receiver has credit for, when little is on the way. Where messages are returned only one
-// pull is open at a time, so that it can be ended without a message that is on its way to nobody: while there may be
-// more messages it takes what is there, and ends by itself; else it waits for one. An eager one asks for all at once
-// instead, before the last pull has ended.
-func (p *puller) pull() {
-	if p.sizes != nil && p.outstanding > 0 && !p.eager {
-		return
+// budget is how much may be asked for now; no messages: nothing. Where messages are returned only one pull is open at a
+// time, so that it can be ended without a message that is on its way to nobody; an eager one asks before the last pull has
+// ended. While a message comes alone nothing else is asked for: what comes from two pulls of which only one is bounded in
+// octets cannot be told apart.
+func (p *puller) budget() (messages, octets int) {
+	switch {
+	case p.large, p.sizes != nil && p.outstanding > 0 && !p.eager:
+		return 0, 0
+	case p.outstanding == 0 && p.octets > 0:
+		return 0, 0 // The word about the end of the last pull is on its way.
 	}
-	if p.outstanding == 0 && p.octets > 0 {
-		return // The word about the end of the last pull is on its way.
-	}
-	messages, octets := p.credit.Credit(p.outstanding)
+	messages, octets = p.credit.Credit(p.outstanding)
 	messages = min(messages, p.room-p.outstanding)
-	if messages <= 0 || p.outstanding > 0 && messages < p.outstanding {
-		return
-	}
 	most := pullBytes
 	if p.from.maxBytes > 0 {
 		most = min(most, p.from.maxBytes)
 	}
 	octets = min(octets-p.octets, most)
+	// One more is worth it when it may bring as much as is on the way.
+	if p.outstanding > 0 && (messages < p.outstanding || p.sizes == nil && octets < min(p.octets, most)) {
+		return 0, 0
+	}
+	return max(messages, 0), octets
+}
+
+// pull asks for as much as the receiver has credit for, when little is on the way. Where messages are returned it takes
+// what is there while there may be more, and ends by itself; else it waits for one message. An eager one asks for all at
+// once instead.
+func (p *puller) pull() {
+	messages, octets := p.budget()
+	if messages == 0 {
+		return
+	}
 	// Only as many as fit: JetStream puts a returned message that does not fit a pull behind the others.
 	largest := p.sizes.largest()
-	alone := p.tooLarge || largest > octets && !p.none
-	request := append(make([]byte, 0, 96), `{"batch":`...)
+	alone := p.tooLarge > 0 && (p.sizes != nil || p.tooLarge >= octets) || largest > octets && !p.none
 	waiting := false
 	switch {
 	case alone && p.outstanding == 0:
@@ -226,7 +265,7 @@ func (p *puller) pull() {
 			p.retryAt = time.Now().Add(largeRetry)
 			return
 		}
-		p.large, messages, octets = true, 1, p.from.maxBytes
+		p.large, messages, octets = true, 1, 0 // No bound passes for any bound that the consumer has.
 	case octets <= 0 || alone:
 		return
 	case p.eager:
@@ -236,6 +275,21 @@ func (p *puller) pull() {
 	case largest > 0:
 		messages = min(messages, max(octets/largest, 1))
 	}
+	if err := p.b.cfg.Control.PublishRequest(p.next(), p.inbox, p.request(messages, octets, waiting)); err != nil {
+		p.settleLarge()
+		p.retryAt = time.Now().Add(pullRetry)
+		return
+	}
+	p.b.pulls.Add(1)
+	p.outstanding += messages
+	p.octets += octets
+	p.tooLarge, p.waiting = 0, waiting
+	p.heard = time.Now()
+}
+
+// request is what a pull asks for. No octets are no bound.
+func (p *puller) request(messages, octets int, waiting bool) []byte {
+	request := append(make([]byte, 0, 96), `{"batch":`...)
 	request = strconv.AppendInt(request, int64(messages), 10)
 	if octets > 0 {
 		request = strconv.AppendInt(append(request, `,"max_bytes":`...), int64(octets), 10)
@@ -244,24 +298,14 @@ func (p *puller) pull() {
 		request = p.policy(request)
 	}
 	switch {
-	case p.large && p.tooLarge:
+	case p.large && p.tooLarge > 0:
 		request = p.appendExpires(request, largeWait)
 	case p.large, p.sizes != nil && !waiting:
 		request = append(request, `,"no_wait":true`...)
 	default:
 		request = p.appendTimes(request)
 	}
-	request = append(request, '}')
-	if err := p.b.cfg.Control.PublishRequest(p.next(), p.inbox, request); err != nil {
-		p.settleLarge()
-		p.retryAt = time.Now().Add(pullRetry)
-		return
-	}
-	p.b.pulls.Add(1)
-	p.outstanding += messages
-	p.octets += octets
-	p.tooLarge, p.waiting = false, waiting
-	p.heard = time.Now()
+	return append(request, '}')
 }
 
 // appendTimes adds how long a request may wait and how often the server says that it lives, which JetStream bounds to
@@ -291,7 +335,7 @@ func (p *puller) arrived(m *nats.Msg) {
 	}
 	p.outstanding = max(p.outstanding-1, 0)
 	p.used(m.Size())
-	p.none, p.tooLarge = false, false
+	p.none, p.tooLarge = false, 0
 }
 
 // unserved is what an ended pull has left. One that does not wait ends without saying so, and was open alone.
@@ -375,7 +419,7 @@ func (p *puller) status(m *nats.Msg) (there bool) {
 	case code == "404", code == "408":
 		p.more = false
 	case description == "Message Size Exceeds MaxBytes":
-		p.tooLarge = true // The other open pulls end too; a new one would only end the same way.
+		p.tooLarge = max(p.tooLarge, octets, 1)
 	case description == "Consumer Deleted", code == "503":
 		// Whether the server was away, or somebody has deleted the consumer, the caller finds out.
 		p.forget()

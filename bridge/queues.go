@@ -140,7 +140,7 @@ func (qs *queues) get(route router.Route, limited bool) (*queue, error) {
 func (qs *queues) place(route router.Route, limited bool) (q, listed *queue, known bool, err error) {
 	limit := qs.b.cfg.Queues.Limit
 	for until := time.Now().Add(closeTime); ; {
-		if qs.b.gone.has(QueueStream(route.Channel)) {
+		if qs.b.gone.hasQueue(route.Channel) {
 			return nil, nil, false, ErrNoStream
 		}
 		closing := qs.closing.Load() > 0 // Before the count: what is forgotten in between has made room.
@@ -264,8 +264,11 @@ func (qs *queues) stop() {
 // recover finds the queues of the store and makes their durables anew.
 func (qs *queues) recover(ctx context.Context) error {
 	missing := maps.Clone(qs.b.cfg.Queues.Marks)
-	list := qs.b.cfg.JS.ListStreams(ctx)
-	for info := range list.Info() {
+	stored, err := qs.stored(ctx)
+	if err != nil {
+		return err
+	}
+	for _, info := range stored {
 		delete(missing, info.Config.Name)
 		q, ok := qs.queueOf(info.Config)
 		if !ok {
@@ -278,14 +281,25 @@ func (qs *queues) recover(ctx context.Context) error {
 			return q.err
 		}
 	}
-	if err := list.Err(); err != nil {
-		return fmt.Errorf("listing the queues: %w", err)
-	}
 	for stream := range missing {
 		qs.b.miss(stream, "the store had it when it was stopped last")
 	}
 	qs.recovered = true
 	return nil
+}
+
+// stored lists all streams of the server, before anything is done with one: the list has a time limit as a whole.
+func (qs *queues) stored(ctx context.Context) (infos []*jetstream.StreamInfo, err error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	list := qs.b.cfg.JS.ListStreams(ctx)
+	for info := range list.Info() {
+		infos = append(infos, info)
+	}
+	if err := list.Err(); err != nil {
+		return nil, fmt.Errorf("listing the queues: %w", err)
+	}
+	return infos, nil
 }
 
 // queueOf is the queue whose stream that is; false if it is none.

@@ -14,14 +14,14 @@ const (
 	// maxRelease bounds the places in the stream that release looks at for one durable. What lies further behind comes
 	// after the ack wait.
 	maxRelease = 100_000
-	// releaseTimeout bounds the listing of the durable subscriptions.
-	releaseTimeout = time.Minute
+	// listTimeout bounds a list of streams or consumers at a start. The default is for one call, not for many pages.
+	listTimeout = time.Minute
 )
 
 // release gives back what was held of the stream's durable subscriptions when the server ended: nobody holds it any
 // more, and it must not wait for the ack wait, nor come behind newer messages.
 func (s *store) release(ctx context.Context, stream jetstream.Stream) error {
-	ctx, cancel := context.WithTimeout(ctx, releaseTimeout) // The default is for one call, not for many pages.
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	list := stream.ListConsumers(ctx)
 	for info := range list.Info() {

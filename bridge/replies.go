@@ -70,9 +70,8 @@ func (r *replies) expect(done func(*nats.Msg, error)) string {
 	if stopped {
 		done(nil, ErrStopped)
 	}
-	buf := make([]byte, 0, len(r.prefix)+13)
-	buf = append(buf, r.prefix...)
-	return string(strconv.AppendUint(buf, token, 36))
+	var room [64]byte
+	return string(strconv.AppendUint(append(room[:0], r.prefix...), token, 36))
 }
 
 // cancel answers a request that could not be sent.

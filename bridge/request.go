@@ -55,7 +55,8 @@ type Pending struct {
 	r        *requests
 	q        asked
 	done     func(Answer)
-	token    string
+	reply    string // where the answer is to go
+	token    string // the last of reply's
 	deadline time.Time
 	place    int // in requests.queue; guarded by requests.mu
 }
@@ -66,10 +67,10 @@ func (p *Pending) Cancel() { p.r.take(p.token) }
 // Request sends a request to whoever answers its subject. An error says that nothing was sent and that Done is not
 // called. When NATS cannot be reached at the moment, that is an answer: no responder.
 func (b *Bridge) Request(q Request) (*Pending, error) {
-	m := &nats.Msg{Subject: q.Route.Subject, Header: requestHeaders(q.Headers), Data: q.Body}
+	// Without the headers that speak to this server.
+	m := nats.Msg{Subject: q.Route.Subject, Header: toNATS(q.Headers, "reply-to", "timeout"), Data: q.Body}
 	p := b.requests.expect(q.asked(), q.Timeout, q.Done)
-	m.Reply = b.requests.prefix + p.token
-	err := b.publish(m)
+	err := b.publishFor(&m, p.reply)
 	if err == nil || b.requests.take(p.token) == nil {
 		return p, nil
 	}
@@ -88,17 +89,6 @@ func (q Request) Overload() {
 
 func (q *Request) asked() asked {
 	return asked{view: q.View, correlation: q.Correlation, command: q.Route.Pattern == router.Commands}
-}
-
-// requestHeaders are the headers of a request for its responder: without those that speak to this server.
-func requestHeaders(headers []frame.Header) nats.Header {
-	h := toNATS(headers)
-	delete(h, "reply-to")
-	delete(h, "timeout")
-	if len(h) == 0 {
-		return nil
-	}
-	return h
 }
 
 // LateReplies is how many replies came after their request was answered, given up or timed out.
@@ -141,10 +131,11 @@ func (r *requests) stop() {
 
 // expect makes room for an answer.
 func (r *requests) expect(q asked, timeout time.Duration, done func(Answer)) *Pending {
-	token := randomToken() + timeoutMark + strconv.FormatInt(timeout.Milliseconds(), 10)
-	p := &Pending{r: r, q: q, done: done, token: token, deadline: time.Now().Add(timeout)}
+	var room [96]byte
+	reply := string(strconv.AppendInt(append(appendRandom(append(room[:0], r.prefix...)), timeoutMark...), timeout.Milliseconds(), 10))
+	p := &Pending{r: r, q: q, done: done, reply: reply, token: reply[len(r.prefix):], deadline: time.Now().Add(timeout)}
 	r.mu.Lock()
-	r.pending[token] = p
+	r.pending[p.token] = p
 	heap.Push(&r.queue, p)
 	first := p.place == 0
 	r.mu.Unlock()
@@ -263,8 +254,10 @@ func timeoutOf(reply string) (timeout time.Duration, ok bool) {
 }
 
 // randomToken is 128 random bits as one token of a subject.
-func randomToken() string {
+func randomToken() string { return string(appendRandom(nil)) }
+
+func appendRandom(dst []byte) []byte {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // Never fails.
-	return base64.RawURLEncoding.EncodeToString(b[:])
+	return base64.RawURLEncoding.AppendEncode(dst, b[:])
 }

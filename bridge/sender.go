@@ -55,7 +55,7 @@ func (p *Sender) Address(channel string, headers []frame.Header, body []byte, do
 	switch {
 	case err != nil:
 		return err
-	case m != nil:
+	case m.Subject != "":
 		return p.send(m, done)
 	case done != nil:
 		p.Flush(done)
@@ -71,12 +71,13 @@ func (p *Sender) Answer(reply string, headers []frame.Header, body []byte, done 
 // Flush calls done when the server has every message before this call that was not dropped.
 func (p *Sender) Flush(done func(error)) { p.confirm(nil, done) }
 
-func (p *Sender) send(m *nats.Msg, done func(error)) error {
+func (p *Sender) send(m nats.Msg, done func(error)) error {
 	if done != nil {
+		kept := m // What is not kept needs no memory.
 		if p.b.cfg.External != nil {
-			m.Data = bytes.Clone(m.Data) // It may have to be sent again.
+			kept.Data = bytes.Clone(m.Data) // It may have to be sent again.
 		}
-		p.confirm(m, done)
+		p.confirm(&kept, done)
 		return nil
 	}
 	link := p.b.dataLink()
@@ -86,7 +87,7 @@ func (p *Sender) send(m *nats.Msg, done func(error)) error {
 	wait := p.mustWait(generation)
 	p.mu.Unlock()
 	if !wait {
-		err := p.b.publish(m)
+		err := p.b.publish(&m)
 		if !isOutage(err) {
 			return err
 		}
@@ -95,10 +96,10 @@ func (p *Sender) send(m *nats.Msg, done func(error)) error {
 	return nil
 }
 
-func topicMessage(route router.Route, headers []frame.Header, body []byte, origin string) *nats.Msg {
+func topicMessage(route router.Route, headers []frame.Header, body []byte, origin string) nats.Msg {
 	m := answering(route.Subject, headers, body)
 	if origin != "" {
-		setHeader(m, originHeader, origin)
+		setHeader(&m, originHeader, origin)
 	}
 	return m
 }

@@ -72,7 +72,7 @@ func (s *QueueSubscription) rejoin() {
 	s.part()
 	s.q, s.d, s.sizes = q, q.durable, &q.durable.sizes
 	s.place, s.credit = q.place, markedCredit{s, s.receiver}
-	s.pin, s.more, s.none, s.tooLarge = "", false, false, false
+	s.pin, s.more, s.none, s.tooLarge = "", false, false, 0
 	s.retryAt = time.Time{}
 	s.place.follow(s)
 }

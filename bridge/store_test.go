@@ -84,7 +84,7 @@ func (r *reader) nothing(t *testing.T) {
 	}
 }
 
-func (g *rig) read(destination string, start bridge.Start, r *reader) *bridge.OrderedSubscription {
+func (g *rig) read(destination string, start bridge.Start, r bridge.StoreReceiver) *bridge.OrderedSubscription {
 	g.t.Helper()
 	route := g.route(destination, router.Subscribe)
 	view := bridge.View{Version: frame.V12}

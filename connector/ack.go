@@ -82,25 +82,27 @@ func (c *conn) settlementOf(f *frame.Frame) (settlement, error) {
 
 // find is the subscription and the number within it that a message id names; nil for one that was unsubscribed.
 func (c *conn) find(f *frame.Frame, id []byte) (*subscription, uint64, error) {
-	unknown := refuse("%s: no message %s was delivered on this connection, or it is settled already", f.Command, printable(string(id)))
+	unknown := func() error {
+		return refuse("%s: no message %s was delivered on this connection, or it is settled already", f.Command, printable(string(id)))
+	}
 	first, second, ok := bytes.Cut(id, []byte{'-'})
 	if !ok {
-		return nil, 0, unknown
+		return nil, 0, unknown()
 	}
 	index, err := strconv.ParseUint(string(first), 10, 32)
 	if err != nil {
-		return nil, 0, unknown
+		return nil, 0, unknown()
 	}
 	n, err := strconv.ParseUint(string(second), 10, 64)
 	if err != nil {
-		return nil, 0, unknown
+		return nil, 0, unknown()
 	}
 	s, ok := c.byIndex[uint32(index)]
 	if last, gone := c.gone[uint32(index)]; gone && n > 0 && n <= last {
 		return nil, n, nil
 	}
 	if !ok || n == 0 {
-		return nil, 0, unknown
+		return nil, 0, unknown()
 	}
 	if named, has := f.Lookup("subscription"); has && c.subs[string(named)] != s {
 		return nil, 0, refuse("%s: message %s does not belong to subscription %s", f.Command, printable(string(id)), printable(string(named)))

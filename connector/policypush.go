@@ -53,7 +53,7 @@ func PushPolicy(ctx context.Context, c Config, origin string, text []byte) (revi
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, b.Stop(broker.Marks{})) }()
+	defer func() { err = errors.Join(err, b.Stop(leastStop, broker.Marks{})) }()
 	for {
 		if err = b.Join(ctx); err == nil {
 			if revision, err = bridge.PutPolicy(ctx, b.JS, b.Replicas(), text); err == nil {

@@ -43,9 +43,12 @@ func (c *conn) wishOf(f *frame.Frame) (wish, error) {
 	if !isPrivate(to) {
 		return w, refuse("header reply-to: %s is not a /reply/ destination that is subscribed on this connection", printable(string(to)))
 	}
-	route, err := c.srv.router.Parse(string(to), router.Send)
-	if err != nil {
-		return w, err
+	route, known := c.routes[string(to)]
+	if !known {
+		if route, err = c.parse(to, router.Send); err != nil {
+			return w, err
+		}
+		c.cacheRoute(to, route)
 	}
 	if w.sub, err = c.localFor(to, route); err != nil {
 		return w, err

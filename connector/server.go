@@ -159,7 +159,7 @@ func (s *Server) startBridge(ctx, life context.Context) error {
 	s.broker = b
 	marks, err := b.Marks()
 	if err != nil {
-		return errors.Join(err, b.Stop(marks))
+		return errors.Join(err, b.Stop(leastStop, marks))
 	}
 	s.bridge = bridge.New(bridge.Config{
 		Data: b.Data, Control: b.Control, Wide: b.Wide, JS: b.JS,
@@ -196,12 +196,23 @@ func (s *Server) startBridge(ctx, life context.Context) error {
 	return nil
 }
 
-// stopBridge stops NATS and saves the marks, which are worth their time even when ctx has ended.
+const (
+	// leastStop is what a stop of NATS may take however much time is left.
+	leastStop = 5 * time.Second
+	// spareStop is what it leaves of that time for the end of the process.
+	spareStop = 500 * time.Millisecond
+)
+
+// stopBridge stops NATS and saves the marks, which are worth their time even when ctx has ended. NATS has all the time that
+// is left: what it cannot save makes the stop unclean.
 func (s *Server) stopBridge(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), leastStop)
 	defer cancel()
-	marks := s.bridge.Stop(ctx)
-	return s.broker.Stop(broker.Marks{Clean: true, Delivered: marks})
+	marks, limit := s.bridge.Stop(brief), leastStop
+	if end, ok := ctx.Deadline(); ok {
+		limit = max(limit, time.Until(end)-spareStop)
+	}
+	return s.broker.Stop(limit, broker.Marks{Clean: true, Delivered: marks})
 }
 
 // running says whether clients may be admitted.

@@ -276,7 +276,7 @@ func (c *conn) share(f *frame.Frame, s *subscription, open opener) error {
 		s.ackWait = wait
 	}
 	s.explicit = true
-	s.pending = make(map[uint64]*pendingAck)
+	s.pending = make(map[uint64]pendingAck)
 	receipt := c.receiptOf(f)
 	s.held = true
 	number := c.reserve(receipt, 0, s.release)

@@ -63,12 +63,12 @@ type subscription struct {
 	waiting []byte // frames that came before the RECEIPT
 	parked  uint32 // how many they are
 	closed  bool
-	heir    *subscription          // took over its local destination
-	last    uint64                 // second part of the newest message id
-	pending map[uint64]*pendingAck // queue, client modes: what the client holds
-	unacked int                    // messages delivered and not settled
-	late    []uint64               // held too long
-	window  topicWindow            // topic and ephemeral, client modes
+	heir    *subscription         // took over its local destination
+	last    uint64                // second part of the newest message id
+	pending map[uint64]pendingAck // queue, client modes: what the client holds
+	unacked int                   // messages delivered and not settled
+	late    []uint64              // held too long
+	window  topicWindow           // topic and ephemeral, client modes
 }
 
 // pull fetches the messages of a subscription.
@@ -273,7 +273,7 @@ func (s *subscription) acceptQueue(tail []byte, d bridge.Delivery) bool {
 	if s.mode == ackAuto {
 		c.out.autos = append(c.out.autos, autoAck{end: c.out.appended, sub: s, d: d})
 	} else {
-		s.pending[s.last] = &pendingAck{d: d, since: time.Now(), end: c.out.appended}
+		s.pending[s.last] = pendingAck{d: d, since: time.Now(), end: c.out.appended}
 	}
 	return true
 }

@@ -15,9 +15,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// stopTimeout bounds the stop of the embedded server.
-const stopTimeout = 5 * time.Second
-
 // ErrNotReady says that NATS cannot be used at the moment.
 var ErrNotReady = errors.New("NATS is not available")
 
@@ -63,7 +60,7 @@ func Start(ctx context.Context, cfg Config, o Options) (*Broker, error) {
 	b := &Broker{cfg: cfg, log: o.Logger}
 	if cfg.External() {
 		if err := b.startExternal(); err != nil {
-			b.shutdown()
+			b.shutdown(startTimeout)
 			return nil, err
 		}
 		return b, nil
@@ -73,7 +70,7 @@ func Start(ctx context.Context, cfg Config, o Options) (*Broker, error) {
 		err = b.connect()
 	}
 	if err != nil {
-		b.shutdown()
+		b.shutdown(startTimeout)
 		if b.lock != nil {
 			err = errors.Join(err, b.lock.release())
 		}
@@ -233,11 +230,11 @@ func (b *Broker) ClientAddress() string {
 func (b *Broker) StoreDir() string { return b.storeDir }
 
 // Stop closes the connections, stops the embedded server and saves the marks; Clean in them says whether they are those of
-// a clean stop. The caller has ended all use of the connections. It returns when the server is down, or after 5 seconds:
-// with very many durable subscriptions it takes longer to save the position of each. It is then left to the end of the
-// process, as is the lock on its store, and the stop counts as unclean.
-func (b *Broker) Stop(marks Marks) error {
-	down := b.shutdown()
+// a clean stop. The caller has ended all use of the connections. It returns when the server is down, or after limit:
+// with very many durable subscriptions, or a disk that others keep busy, it takes long to save the position of each. It is
+// then left to the end of the process, as is the lock on its store, and the stop counts as unclean.
+func (b *Broker) Stop(limit time.Duration, marks Marks) error {
+	down := b.shutdown(limit)
 	if b.External() {
 		return nil
 	}
@@ -250,8 +247,8 @@ func (b *Broker) Stop(marks Marks) error {
 	return errors.Join(err, b.lock.release())
 }
 
-// shutdown reports whether the server is down.
-func (b *Broker) shutdown() bool {
+// shutdown reports whether the server is down within limit.
+func (b *Broker) shutdown(limit time.Duration) bool {
 	for _, nc := range []*nats.Conn{b.Data, b.Control, b.Wide} {
 		if nc != nil {
 			nc.Close()
@@ -266,12 +263,12 @@ func (b *Broker) shutdown() bool {
 		b.srv.Shutdown()
 		b.srv.WaitForShutdown()
 	}()
-	limit := time.NewTimer(stopTimeout)
-	defer limit.Stop()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
 	select {
 	case <-down:
 		return true
-	case <-limit.C:
+	case <-timer.C:
 		return false
 	}
 }

@@ -42,7 +42,7 @@ func start(t *testing.T, cfg broker.Config) *broker.Broker {
 
 func stop(t *testing.T, b *broker.Broker, marks map[string]uint64) {
 	t.Helper()
-	if err := b.Stop(broker.Marks{Clean: true, Delivered: marks}); err != nil {
+	if err := b.Stop(time.Minute, broker.Marks{Clean: true, Delivered: marks}); err != nil {
 		t.Error(err)
 	}
 }

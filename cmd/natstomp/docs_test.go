@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -42,12 +43,16 @@ func TestDocumentedCommands(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: dir})
 }
 
-// elsewhere replaces the addresses of the pages by some that are free, on loopback.
+// elsewhere replaces the addresses of the pages by some that are free, on loopback. They are below those that the system
+// gives to whoever asks for any: those would be somebody else's by the time that a command listens.
 func elsewhere(t *testing.T) *strings.Replacer {
 	t.Helper()
 	pairs := []string{"0.0.0.0:", "127.0.0.1:"}
 	for _, port := range []string{"61614", "61615", "15673", "8161"} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000)))
+		for tries := 0; err != nil && tries < 100; tries++ {
+			l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000)))
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

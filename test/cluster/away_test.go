@@ -162,7 +162,7 @@ func messages(t *testing.T, js jetstream.JetStream, channel string, want uint64)
 func TestPublishTimeout(t *testing.T) {
 	t.Parallel()
 	n := single(t, "")
-	srv := testserver.Start(t, "--nats-url", n.url(), "--nats-publish-timeout", "1s", "--limits-heartbeat", "100ms")
+	srv := testserver.Start(t, "--nats-url", n.url(), "--nats-publish-timeout", "5s", "--limits-heartbeat", "100ms")
 	queue, topic := rig.Connect(t, srv.TCPAddr, "heart-beat", "0,100"), rig.Connect(t, srv.TCPAddr, "heart-beat", "0,100")
 	queue.AskFrame(rig.Send("/queue/late", "x"))
 	n.stop()
@@ -180,8 +180,8 @@ func TestPublishTimeout(t *testing.T) {
 		if got.Command != "ERROR" || got.Get("receipt-id") != "late" || got.Get("message") != "not confirmed by NATS within nats.publish_timeout" {
 			t.Errorf("got %s, want the ERROR of nats.publish_timeout", got)
 		}
-		if took := time.Since(start); took < 900*time.Millisecond || took > 5*time.Second {
-			t.Errorf("the ERROR came after %v, want about 1 s", took)
+		if took := time.Since(start); took < 5*time.Second || took > 20*time.Second {
+			t.Errorf("the ERROR came after %v, want about 5 s", took)
 		}
 	}
 }

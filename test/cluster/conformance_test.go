@@ -69,7 +69,7 @@ type started struct {
 
 func newServers(t *testing.T, n *natsServer) *servers {
 	t.Helper()
-	return &servers{dir: t.TempDir(), nats: n, known: map[string]*started{}}
+	return &servers{dir: testserver.StoreDir(t), nats: n, known: map[string]*started{}}
 }
 
 func (ss *servers) get(s *conformance.Script) (*testserver.Server, error) {

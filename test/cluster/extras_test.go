@@ -53,6 +53,15 @@ func deleteWhileSending(t *testing.T, a, b *testserver.Server, js jetstream.JetS
 		// Before, during and after the deletion.
 		pause := time.NewTimer(time.Duration(i*7919%600) * time.Millisecond)
 		<-pause.C
+		if i == rounds/2 { // However long the deletion takes.
+			rig.Until(t, func() error {
+				_, err := js.Stream(t.Context(), rig.QueueStream("session"))
+				if errors.Is(err, jetstream.ErrStreamNotFound) {
+					return nil
+				}
+				return errors.Join(errors.New("the queue is not deleted"), err)
+			})
+		}
 		if _, err := js.Stream(t.Context(), rig.QueueStream("session")); errors.Is(err, jetstream.ErrStreamNotFound) {
 			deleted++
 		}

@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -31,7 +32,7 @@ type natsServer struct {
 // newNATS prepares a server; config is added to what it needs.
 func newNATS(t *testing.T, name string, port int, config string) *natsServer {
 	t.Helper()
-	s := &natsServer{name: name, dir: t.TempDir(), port: port}
+	s := &natsServer{name: name, dir: testserver.StoreDir(t), port: port}
 	text := fmt.Sprintf("server_name: %s\nlisten: \"127.0.0.1:%d\"\njetstream { store_dir: %q }\nlog_file: %q\n%s\n",
 		name, port, filepath.Join(s.dir, "store"), filepath.Join(s.dir, "log"), config)
 	if err := os.WriteFile(s.config(), []byte(text), 0o600); err != nil {
@@ -98,17 +99,22 @@ func (s *natsServer) end(signal os.Signal) {
 	s.cmd = nil
 }
 
-// freePorts are ports that nothing listened on a moment ago.
+// freePorts are ports that nothing listened on a moment ago. They are below those that the system gives to whoever asks for
+// any: those would be somebody else's by the time that a server listens, or listens again.
 func freePorts(t *testing.T, n int) []int {
 	t.Helper()
-	ports := make([]int, n)
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	ports := make([]int, 0, n)
+	for tries := 0; len(ports) < n; tries++ {
+		port := 20_000 + rand.IntN(12_000)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
-			t.Fatal(err)
+			if tries > 100 {
+				t.Fatal(err)
+			}
+			continue
 		}
-		defer l.Close()
-		ports[i] = l.Addr().(*net.TCPAddr).Port
+		defer l.Close() // All are held until each has been chosen.
+		ports = append(ports, port)
 	}
 	return ports
 }

@@ -37,7 +37,7 @@ func load(t *testing.T) []*conformance.Script {
 // TestConformance runs each script in each of its versions over TCP and over WebSocket.
 func TestConformance(t *testing.T) {
 	// The directory must outlive the servers, so it comes first.
-	p := &pool{t: t, dir: t.TempDir(), servers: map[string]*entry{}}
+	p := &pool{t: t, dir: testserver.StoreDir(t), servers: map[string]*entry{}}
 	t.Cleanup(p.stop)
 	for _, s := range load(t) {
 		for _, version := range s.Versions {

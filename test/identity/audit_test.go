@@ -46,7 +46,7 @@ func TestAuditLog(t *testing.T) {
 	silent := come("silent", far, "heart-beat", "1,0")
 	want["client.timeout"] = silent
 
-	expired := come("expired", soon(0))
+	expired := come("expired", soon(3*time.Second))
 	expired.Next("ERROR")
 	want["session.expired"] = expired
 

@@ -17,11 +17,11 @@ func soon(least time.Duration) time.Time {
 	return time.Now().Add(least).Truncate(time.Second).Add(time.Second)
 }
 
-// endsAt wants the ERROR between the end of a token and a second later.
+// endsAt wants the ERROR at the end of a token: not before, and as soon as a busy machine has it.
 func endsAt(t *testing.T, c *rig.Client, end time.Time, text string) {
 	t.Helper()
 	f := c.Next("ERROR")
-	if late := time.Since(end); late < 0 || late > time.Second {
+	if late := time.Since(end); late < 0 || late > 10*time.Second {
 		t.Errorf("the session ended %v after %s", late, end)
 	}
 	if got := f.Get("message"); got != text {
@@ -46,7 +46,7 @@ func TestExpiry(t *testing.T) {
 		precise(t, c)
 		c.Listeners.TLS.ClientCAFile = rig.Put(t, "authority.pem", string(rig.Authority().PEM()))
 	})
-	end := soon(1500 * time.Millisecond)
+	end := soon(6 * time.Second)
 	text := token(t, tokens.Values{"exp": end.Unix()})
 	sessions := map[string]*rig.Client{}
 	for _, over := range []string{"tcp", "ws", "wss"} {
@@ -106,7 +106,7 @@ func TestExpiryOfAPausedSession(t *testing.T) {
 		c.MemoryLimit = 64 << 20
 	})
 	rig.Holds(t, "pause", func() bool { return len(g.lines("memory.paused")) > 0 })
-	end := soon(1500 * time.Millisecond)
+	end := soon(6 * time.Second)
 	c := g.login("passcode", token(t, tokens.Values{"exp": end.Unix()}))
 	c.Publish("/topic/a", "1", "receipt", "never")
 	endsAt(t, c, end, "token expired")
@@ -123,14 +123,14 @@ func TestRefresh(t *testing.T) {
 		c.Destinations.DefaultPattern = "none"
 		c.Authz.Policy = rig.Put(t, "policy.csv", "p, role:reader, events, a, read, allow\np, role:writer, events, a, write, allow\n")
 	})
-	end := soon(time.Second)
+	end := soon(5 * time.Second)
 	roles := func(end time.Time, sub string, roles ...string) string {
 		return token(t, tokens.Values{"sub": sub, "exp": end.Unix(), "roles": roles})
 	}
 	const there = "/$auth/refresh"
 	c := g.login("passcode", roles(end, "alice", "reader"))
 	c.Subscribe("1", "/topic/a")
-	next := soon(2500 * time.Millisecond)
+	next := soon(12 * time.Second)
 	c.Publish(there, roles(next, "alice", "reader", "writer"), "receipt", "renewed", "content-type", "application/jwt")
 	c.Receipt("renewed")
 	c.Publish("/topic/a", "with the new role") // The roles of the new token count at once.

@@ -143,8 +143,8 @@ func TestSlowloris(t *testing.T) {
 	const (
 		sockets = 2_000
 		timeout = 2 * time.Second
-		// late is how much later than the timeout a socket may be closed.
-		late = time.Second
+		// late is how much later than the timeout a socket may be closed, on a busy machine.
+		late = 8 * time.Second
 	)
 	srv := testserver.Start(t, "--limits-connections", fmt.Sprint(sockets+1), "--limits-connect-timeout", timeout.String())
 	healthy := newEcho(t, srv)

@@ -70,8 +70,8 @@ func TestMemoryLimit(t *testing.T) {
 	}
 	t.Logf("%d MiB at the peak, paused %d of %d times looked, %d connections closed for it, recovered after %v",
 		seen.peak>>20, seen.paused, seen.looks, seen.closed, recovered)
-	if recovered > 5*time.Second*slowness {
-		t.Errorf("served again after %v, want within 5 s", recovered)
+	if recovered > 15*time.Second*slowness {
+		t.Errorf("served again after %v, want within 15 s", recovered)
 	}
 	if slowness == 1 && seen.peak > floodBound {
 		t.Errorf("the process had %d MiB, want at most %d MiB", seen.peak>>20, floodBound>>20)

@@ -26,7 +26,7 @@ const (
 	// watched are those of the latter to which messages flow all the time.
 	watched = 50
 	// revokedWithin is how long a session may go on without its right.
-	revokedWithin = time.Second * slowness
+	revokedWithin = 3 * time.Second * slowness
 	// tokenSecret signs the tokens of this test.
 	tokenSecret = "0123456789abcdef0123456789abcdef"
 

@@ -167,7 +167,10 @@ func isOutage(err error) bool { return errors.Is(err, errAway) || errors.Is(err,
 
 // linkFault tells a publish that failed for the link, whatever its socket said, from others.
 func linkFault(err error) error {
-	for _, other := range []error{nil, nats.ErrConnectionClosed, nats.ErrConnectionDraining, nats.ErrBadSubject, nats.ErrHeadersNotSupported} {
+	if err == nil {
+		return nil
+	}
+	for _, other := range []error{nats.ErrConnectionClosed, nats.ErrConnectionDraining, nats.ErrBadSubject, nats.ErrHeadersNotSupported} {
 		if errors.Is(err, other) {
 			return err
 		}

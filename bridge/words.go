@@ -35,10 +35,11 @@ type word struct {
 
 // say sends a word of the ack protocol, now or after the outage. An error means that it never will be.
 func (ws *words) say(reply string, text []byte) error {
-	err := ws.put(word{reply: reply, text: text, since: time.Now()})
-	if ws.b.cfg.External != nil {
-		ws.b.care.add(ws)
+	if ws.b.cfg.External == nil {
+		return linkFault(ws.b.cfg.Control.Publish(reply, text))
 	}
+	err := ws.put(word{reply: reply, text: text, since: time.Now()})
+	ws.b.care.add(ws)
 	return err
 }
 
@@ -48,7 +49,7 @@ func (ws *words) put(w word) error {
 	err := linkFault(ws.b.cfg.Control.Publish(w.reply, w.text))
 	link.Leave(w.generation)
 	lost := isOutage(err)
-	if ws.b.cfg.External == nil || err != nil && !lost {
+	if err != nil && !lost {
 		return err
 	}
 	ws.mu.Lock()

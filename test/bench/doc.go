@@ -4,5 +4,6 @@
 // does meets all of them alike: compare the ratios, not the absolute figures.
 //
 // With taskset and two cores the server runs on core 0 and the load on core 1; the first line of output says whether.
-// A -benchtime in iterations (1x) only shows that everything works: slices are then too short to measure anything.
+// A -benchtime in iterations (1x) only shows that everything works: slices are then too short to measure anything, and no
+// ratio is reported.
 package bench

@@ -13,7 +13,8 @@ import (
 // Config is the whole configuration of a Server. Start from DefaultConfig; New validates it. The yaml tags are the
 // keys of DESIGN section 9; fields without one are for host programs only.
 type Config struct {
-	// AllowInsecure lets listeners without authentication bind addresses other than loopback. Default false.
+	// AllowInsecure lets listeners without authentication bind addresses other than loopback, and the admin listener take
+	// changes from other machines. Default false.
 	AllowInsecure bool `yaml:"allow_insecure"`
 	// Listeners are the addresses natstomp serves.
 	Listeners Listeners `yaml:"listeners"`

@@ -39,10 +39,22 @@ func (s *Server) listen() error {
 		errs = append(errs, s.openHTTP(l.WSS.socket("wss"), s.webSockets(l.WSS)))
 	}
 	if on(l.Admin.Address) {
-		errs = append(errs, s.openHTTP(socket{name: "admin", Listener: l.Admin},
-			admin.WithChanges(s.Admin(), admin.Changes{Forget: s.ForgetQueue, Disconnect: s.Disconnect})))
+		errs = append(errs, s.openHTTP(socket{name: "admin", Listener: l.Admin}, s.adminListener()))
 	}
 	return errors.Join(errs...)
+}
+
+// adminListener is what the admin listener serves. It asks nobody who he is, so it is guarded against pages of others in
+// the browsers of this machine, and where other machines reach it there is a warning.
+func (s *Server) adminListener() http.Handler {
+	address := s.cfg.Listeners.Admin.Address
+	host, _, _ := net.SplitHostPort(address) // It was validated.
+	if remote := s.cfg.AllowInsecure; !(endpoint{host: host}).loopback() {
+		s.log.Warn("the admin listener can be reached from other machines and asks nobody who he is: keep it where only operators come",
+			"address", address, "shows", "connections and metrics", "changes_from_others", remote)
+	}
+	inner := admin.WithChanges(s.Admin(), admin.Changes{Forget: s.ForgetQueue, Disconnect: s.Disconnect})
+	return admin.Guard{Host: host, RemoteChanges: s.cfg.AllowInsecure}.Handler(inner)
 }
 
 func on(address string) bool { return address != "" && address != "off" }

@@ -4,7 +4,7 @@ package main
 
 // meanings says what each setting is for.
 var meanings = map[string]string{
-	"allow_insecure":                "Lets listeners without authentication bind addresses other than loopback.",
+	"allow_insecure":                "Lets listeners without authentication bind addresses other than loopback, and the admin listener take changes from other machines.",
 	"listeners.tcp.address":         "The host:port to listen on; empty or \"off\" turns the listener off, port 0 lets the system choose one.",
 	"listeners.tcp.optional":        "Lets the process go on when this listener cannot start.",
 	"listeners.tls.address":         "The host:port to listen on; empty or \"off\" turns the listener off, port 0 lets the system choose one.",

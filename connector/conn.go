@@ -277,6 +277,10 @@ func (c *conn) logEnd(cause error) {
 		c.log.Debug("client.disconnected", "session", c.session, "cause", fmt.Sprint(cause))
 		return
 	}
+	if errors.Is(fault, errAuthentication) {
+		c.log.Debug("client.error", "session", c.session, "text", errAuthentication.Text) // The audit log tells of it.
+		return
+	}
 	if e, known := clientError(fault); known {
 		c.log.Info("client.error", "session", c.session, "text", printable(e.Text))
 		return

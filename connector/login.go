@@ -30,8 +30,17 @@ func (s *Server) newLogins() error {
 	cfg.Logger, cfg.Changed = s.log, s.usersChanged
 	var err error
 	s.logins, err = auth.New(cfg)
-	s.damper = auth.NewDamper()
+	s.damper, s.repeats = auth.NewDamper(), auth.NewRepeats(s.turnedAwayMore)
 	return err
+}
+
+// turnedAwayMore tells of refused logins that turnAway did not tell of.
+func (s *Server) turnedAwayMore(r auth.Repeated) {
+	remote := "others"
+	if r.From.IsValid() {
+		remote = r.From.String()
+	}
+	s.audit.Warn("client.auth_failed", "remote", remote, "code", r.Code, "repeated", r.Count)
 }
 
 // login finds out who sent a CONNECT, and what he may do. The host program's own sessions are who they say.
@@ -113,7 +122,9 @@ func (c *conn) turnAway(cause error) error {
 		code, reason = refused.Code, refused.Reason
 	}
 	c.srv.metrics.LoginRefused(code)
-	c.audit.Warn("client.auth_failed", "session", c.session, "code", code, "reason", printable(reason))
+	if c.srv.repeats.Refused(c.address(), code) {
+		c.audit.Warn("client.auth_failed", "session", c.session, "code", code, "reason", printable(reason))
+	}
 	if delay := c.srv.damper.Refused(c.address()); delay > 0 {
 		wait := time.NewTimer(delay)
 		defer wait.Stop()

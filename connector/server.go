@@ -44,11 +44,12 @@ type Server struct {
 	bridge *bridge.Bridge
 	http   []*http.Server // of the listeners that speak HTTP
 
-	audit  *slog.Logger
-	logins *auth.Service
-	damper *auth.Damper
-	rights *authz.Authorizer // nil: everything is allowed to everybody
-	policy *authz.File       // nil without authz.policy
+	audit   *slog.Logger
+	logins  *auth.Service
+	damper  *auth.Damper
+	repeats *auth.Repeats
+	rights  *authz.Authorizer // nil: everything is allowed to everybody
+	policy  *authz.File       // nil without authz.policy
 
 	metrics *metrics.Metrics
 	memory  *pressure.Guard          // nil without memory_limit
@@ -289,6 +290,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.closeListeners()
 	s.wg.Wait()
+	s.repeats.Stop()
 	s.metrics.Unregister()
 	return errors.Join(err, s.stopBridge(ctx))
 }

@@ -29,8 +29,11 @@ const (
 type QueueReceiver interface {
 	creditor
 	// DeliverQueue hands over the part of a MESSAGE that begins with the destination header. It must not block, nor
-	// keep or change tail. false: the receiver takes no more, the message goes back at Stop.
+	// keep or change tail. false: it is not taken, and no later one is until Credit gives some; the message goes back once
+	// all that was asked for has come, or at Stop if the receiver has Ended.
 	DeliverQueue(tail []byte, d Delivery) bool
+	// Ended says that the receiver takes no more for ever. Stop follows.
+	Ended() bool
 	// Held is called regularly: it returns the messages that the client holds and may hold on, and takes out
 	// those that it held too long.
 	Held(now time.Time) (keep, expired []Delivery)
@@ -428,6 +431,42 @@ func (s *QueueSubscription) fetch(messages int) error {
 
 // receive implements listener.
 func (s *QueueSubscription) receive(m *nats.Msg) {
+	s.take(m)
+	if len(s.refused) > 0 {
+		s.giveBack()
+	}
+}
+
+// giveBack returns what the receiver had no room for, when nothing more is on the way that would go before it.
+func (s *QueueSubscription) giveBack() {
+	select {
+	case <-s.stop:
+		return // Stop does it.
+	default:
+	}
+	if s.receiver.Ended() || s.outstanding > 0 && !s.waiting {
+		return
+	}
+	if s.outstanding > 0 { // It would wait for more.
+		s.silent()
+		if err := s.b.control.wait(leaveTimeout); err != nil {
+			return
+		}
+		for len(s.messages) > 0 {
+			s.take(<-s.messages)
+		}
+	}
+	back := s.refused
+	s.refused = nil
+	resume := s.pausePinned()
+	if err := s.b.GiveBack(back); err != nil {
+		s.b.log.Debug("returning messages failed; they come back after the ack wait", "stream", s.from.stream, "err", err)
+	}
+	resume()
+}
+
+// take handles one message.
+func (s *QueueSubscription) take(m *nats.Msg) {
 	meta, err := m.Metadata()
 	if err != nil {
 		if m.Header.Get("Status") == "423" {

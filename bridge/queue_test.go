@@ -47,6 +47,12 @@ func (c *consumer) DeliverQueue(tail []byte, d bridge.Delivery) bool {
 	return true
 }
 
+func (c *consumer) Ended() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}
+
 func (c *consumer) Held(time.Time) (keep, expired []bridge.Delivery) { return nil, nil }
 
 func (c *consumer) Lost(err error) {

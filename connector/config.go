@@ -210,10 +210,11 @@ type Limits struct {
 	TransactionFrames int `yaml:"transaction_frames"`
 	// TransactionBytes is how many octets the open transactions of a connection hold together. Default 16 MiB.
 	TransactionBytes Size `yaml:"transaction_bytes"`
-	// Unacked is how many messages a connection may hold unacknowledged before pulling from queues pauses; 0 sets no
+	// Unacked is how many messages a connection may hold unacknowledged; pulling from queues pauses there. 0 sets no
 	// limit, provided that unacked_bytes does. Default 1,000.
 	Unacked int `yaml:"unacked"`
-	// UnackedBytes is how many octets those messages may have; 0 sets no limit, provided that unacked does. Default 16 MiB.
+	// UnackedBytes is how many octets the bodies of those messages may have; a larger one comes alone. 0 sets no limit,
+	// provided that unacked does. Default 16 MiB.
 	UnackedBytes Size `yaml:"unacked_bytes"`
 	// RPCPending is how many requests of a connection may wait for an answer, and how many requests it may have to
 	// answer. Default 1,024.

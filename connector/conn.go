@@ -91,7 +91,8 @@ type conn struct {
 
 	lastRequest uint64 // guarded by mu; number of the newest of those
 
-	starved bool // guarded by mu; a pull waits for room in the connection's limits
+	starved bool          // guarded by mu; a pull waits for room in the connection's limits
+	waits   *subscription // guarded by mu; whose turn it is when there is room in the limits on unacknowledged messages
 }
 
 func newConn(s *Server, nc net.Conn, token string, refused bool) *conn {

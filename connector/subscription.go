@@ -2,7 +2,6 @@ package connector
 
 import (
 	"fmt"
-	"math"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -28,9 +27,6 @@ func (m ackMode) String() string { return ackNames[m] }
 
 // maxLate bounds the ids of messages that a subscription held too long and whose late ACK is still accepted.
 const maxLate = 1_024
-
-// minPull is the least octets that a pull asks for; one larger message comes alone.
-const minPull = 64 << 10
 
 // subscription is one SUBSCRIBE. It takes messages from the bridge.
 type subscription struct {
@@ -68,6 +64,8 @@ type subscription struct {
 	pending map[uint64]pendingAck // queue, client modes: what the client holds
 	unacked int                   // messages delivered and not settled
 	late    []uint64              // held too long
+	size    int                   // of the largest message lately, to be expected again
+	need    int                   // octets that there must be room for before more comes; 0: no need
 	window  topicWindow           // topic and ephemeral, client modes
 }
 
@@ -214,41 +212,6 @@ func (c *conn) tooSlow() {
 	c.fail(errSlowConsumer, "")
 }
 
-// Credit implements bridge.QueueReceiver. The subscriptions of a connection share what its limits leave.
-func (s *subscription) Credit(outstanding int) (messages, octets int) {
-	c := s.conn
-	limits := &c.srv.cfg.Limits
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s.closed || s.held || c.failed.Load() || c.out.closed {
-		return 0, 0
-	}
-	share := max(len(c.queues), 1)
-	octets = int(limits.PendingBytes)/2 - c.out.pending()
-	switch {
-	case s.explicit:
-		messages = s.prefetch - s.unacked - outstanding
-		if room := limits.Unacked - c.unacked; limits.Unacked > 0 {
-			if room <= 0 {
-				octets = 0
-			}
-			messages = min(messages, max(room/share, 1)-outstanding)
-		}
-		if room := int(limits.UnackedBytes) - c.held; limits.UnackedBytes > 0 {
-			octets = min(octets, room)
-		}
-	case s.prefetch > 0:
-		messages = s.prefetch - s.window.open - outstanding
-	default:
-		messages = math.MaxInt32 // As many as the octets allow.
-	}
-	if octets <= 0 {
-		c.starved = true
-		return 0, 0
-	}
-	return messages, max(octets/share, minPull)
-}
-
 // DeliverQueue implements bridge.QueueReceiver.
 func (s *subscription) DeliverQueue(tail []byte, d bridge.Delivery) bool {
 	defer s.recovered()
@@ -263,7 +226,7 @@ func (s *subscription) acceptQueue(tail []byte, d bridge.Delivery) bool {
 	c := s.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.closed || c.failed.Load() || c.out.closed {
+	if s.closed || c.failed.Load() || c.out.closed || !s.room(d.Size) {
 		return false
 	}
 	c.out.keep(append(s.appendHead(c.out.tail(s.headRoom()+len(tail))), tail...))
@@ -276,6 +239,14 @@ func (s *subscription) acceptQueue(tail []byte, d bridge.Delivery) bool {
 		s.pending[s.last] = pendingAck{d: d, since: time.Now(), end: c.out.appended}
 	}
 	return true
+}
+
+// Ended implements bridge.QueueReceiver.
+func (s *subscription) Ended() bool {
+	c := s.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return s.closed || c.failed.Load() || c.out.closed
 }
 
 // Held implements bridge.QueueReceiver.
@@ -336,6 +307,7 @@ func (s *subscription) close() {
 	s.closed = true
 	s.waiting = nil
 	delete(c.queues, s)
+	s.served()
 	c.mu.Unlock()
 }
 

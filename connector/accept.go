@@ -35,7 +35,7 @@ func (s *Server) accept(l net.Listener) {
 // at the handshake.
 func (s *Server) admit(nc net.Conn, token string) {
 	raw := nc
-	if over, ok := nc.(interface{ NetConn() net.Conn }); ok {
+	for over, ok := raw.(interface{ NetConn() net.Conn }); ok; over, ok = raw.(interface{ NetConn() net.Conn }) {
 		raw = over.NetConn()
 	}
 	if tcp, ok := raw.(*net.TCPConn); ok {

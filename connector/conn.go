@@ -118,6 +118,7 @@ func newConn(s *Server, nc net.Conn, token string, refused bool) *conn {
 		began:   time.Now(),
 	}
 	c.receipts.room.L = &c.mu
+	c.stall.below = listen.Stalls(nc)
 	c.read = reader{
 		conn: nc, octets: &c.traffic.octetsIn, until: c.began.Add(s.cfg.Limits.ConnectTimeout),
 		over: make(chan struct{}),
@@ -375,6 +376,8 @@ func (c *conn) silence() {
 
 // stallGuard arms the deadline of writes until it is stopped.
 type stallGuard struct {
+	below bool // what the connection runs on does it: see listen.Stall
+
 	mu      sync.Mutex
 	stopped bool // guarded by mu
 }
@@ -385,7 +388,7 @@ func (g *stallGuard) arm(nc net.Conn, stall time.Duration) error {
 	if g.stopped {
 		return net.ErrClosed
 	}
-	if stall == 0 {
+	if stall == 0 || g.below {
 		return nil
 	}
 	return nc.SetWriteDeadline(time.Now().Add(stall))

@@ -12,7 +12,8 @@ import (
 type socket struct {
 	name string
 	Listener
-	files listen.TLSFiles // none: without TLS
+	files   listen.TLSFiles // none: without TLS
+	layered bool            // STOMP goes over TLS or WebSocket
 }
 
 func (l TLSListener) socket() socket {
@@ -20,6 +21,7 @@ func (l TLSListener) socket() socket {
 		name:     "tls",
 		Listener: Listener{Address: l.Address, Optional: l.Optional},
 		files:    listen.TLSFiles{Certificate: l.CertFile, Key: l.KeyFile, ClientCA: l.ClientCAFile},
+		layered:  true,
 	}
 }
 
@@ -28,6 +30,7 @@ func (l WSListener) socket(name string) socket {
 		name:     name,
 		Listener: Listener{Address: l.Address, Optional: l.Optional},
 		files:    listen.TLSFiles{Certificate: l.CertFile, Key: l.KeyFile},
+		layered:  true,
 	}
 }
 
@@ -43,6 +46,9 @@ func (s *Server) bind(at socket) (net.Listener, error) {
 	l, err := net.Listen("tcp", at.Address)
 	if err != nil {
 		return nil, fmt.Errorf("listeners.%s.address: %w; choose another with --listeners-%s-address", at.name, err, at.name)
+	}
+	if at.layered {
+		l = listen.Stall(l, s.cfg.Limits.WriteStall)
 	}
 	if secure == nil {
 		return l, nil

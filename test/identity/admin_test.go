@@ -12,10 +12,10 @@ import (
 // TestAdminListener: no page in a browser of this machine reads what the admin listener shows, or ends a session through it,
 // behind whatever name; the command line does.
 func TestAdminListener(t *testing.T) {
-	g := newRig(t, func(c *connector.Config) { withTokens(t, c) })
+	g := start(t, func(c *connector.Config) { withTokens(t, c) })
 	c := g.login("passcode", token(t, nil))
 	id := g.Connections()[0].ID
-	address := g.at("admin")
+	address := g.At("admin")
 	ask := func(method, path, host string, headers ...string) (int, string) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+path, nil)
@@ -44,14 +44,14 @@ func TestAdminListener(t *testing.T) {
 			t.Errorf("%s: got %d %s", tt.name, status, text)
 		}
 	}
-	c.alive()
+	c.Alive()
 	if status, text := ask(http.MethodGet, "/readyz", "node.example"); status != http.StatusOK {
 		t.Errorf("a probe: got %d %s", status, text)
 	}
 	if status, text := ask(http.MethodDelete, kick, address); status != http.StatusOK {
 		t.Errorf("an operator: got %d %s", status, text)
 	}
-	c.refused("disconnected by an operator")
+	c.Refused("disconnected by an operator")
 	if all := g.lines(adminWarning); len(all) != 0 {
 		t.Errorf("got warnings about a listener on loopback: %v", all)
 	}
@@ -67,7 +67,7 @@ func TestAdminListenerInTheOpen(t *testing.T) {
 	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "listeners.admin.address") {
 		t.Errorf("got %v", err)
 	}
-	g := newRig(t, func(c *connector.Config) {
+	g := start(t, func(c *connector.Config) {
 		withTokens(t, c)
 		open(c)
 	})

@@ -45,7 +45,7 @@ func TestDamping(t *testing.T) {
 			took = append(took, d)
 		})
 	}
-	rig.Holds(t, "refusals", func() bool { return len(of(g.audit("client.auth_failed"), ip(attacker))) == 30 })
+	rig.Holds(t, "refusals", func() bool { return g.refusals("passcode") == "30" })
 	// Now the address has used up what it has for seconds.
 	begun := time.Now()
 	for range 10 {

@@ -191,9 +191,8 @@ func sessionLimits() []limit {
 			c.Refused("limits.transaction_bytes is 2048")
 		}},
 		{"unacked", nil, func(g *server, c *rig.Client) { pauses(g, c, "/queue/unacked", "x", 3, 3) }},
-		// A pull asks for 64 KiB at least, so one message may be more than the limit.
 		{"unacked_bytes", func(l *connector.Limits) { l.Body, l.Unacked, l.UnackedBytes = 64<<10, 0, 256<<10 }, func(g *server, c *rig.Client) {
-			pauses(g, c, "/queue/a", strings.Repeat("x", 60_000), 4, 5)
+			pauses(g, c, "/queue/a", strings.Repeat("x", 60_000), 4, 4)
 		}},
 		{"rpc_pending", nil, func(g *server, c *rig.Client) {
 			quiet := g.login() // Is asked, and does not answer.

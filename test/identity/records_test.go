@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/natstomp/natstomp/test/rig"
 )
 
 // Kinds of records.
@@ -47,21 +49,21 @@ func (s *sniffer) Read(p []byte) (int, error) {
 }
 
 // records connects to a listener with TLS of that version.
-func (g *rig) records(over string, version uint16) *records {
+func (g *server) records(over string, version uint16) *records {
 	g.t.Helper()
-	raw, err := (&net.Dialer{LocalAddr: elsewhere(), Timeout: patience}).Dial("tcp", g.at(over))
+	raw, err := (&net.Dialer{LocalAddr: elsewhere(), Timeout: rig.Patience}).Dial("tcp", g.At(over))
 	if err != nil {
 		g.t.Fatal(err)
 	}
 	g.t.Cleanup(func() { _ = raw.Close() }) // It may be closed already.
 	var keys bytes.Buffer
-	config := authority().trust()
+	config := rig.Authority().Trust()
 	config.ServerName, config.KeyLogWriter = "127.0.0.1", &keys
 	config.MinVersion, config.MaxVersion = version, version
 	config.CipherSuites = []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}
 	s := &sniffer{Conn: raw}
 	r := &records{Conn: tls.Client(s, config), t: g.t, raw: raw}
-	if err := raw.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := raw.SetDeadline(time.Now().Add(rig.Patience)); err != nil {
 		g.t.Fatal(err)
 	}
 	if err := r.Handshake(); err != nil {
@@ -175,7 +177,7 @@ func (r *records) update(dst []byte) []byte {
 
 // put writes octets as they are. An error says that the server has closed.
 func (r *records) put(octets []byte) error {
-	if err := r.raw.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+	if err := r.raw.SetWriteDeadline(time.Now().Add(rig.Patience)); err != nil {
 		r.t.Fatal(err)
 	}
 	_, err := r.raw.Write(octets)
@@ -193,7 +195,7 @@ func (r *records) say(data string) {
 // hear reads until what it has read ends so.
 func (r *records) hear(end string) string {
 	r.t.Helper()
-	if err := r.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := r.SetReadDeadline(time.Now().Add(rig.Patience)); err != nil {
 		r.t.Fatal(err)
 	}
 	var all []byte

@@ -13,11 +13,12 @@ import (
 	"time"
 
 	"github.com/natstomp/natstomp/connector"
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 )
 
 // secured is a session over a listener with TLS whose client writes its own records.
-func (g *rig) secured(over string, version uint16) *records {
+func (g *server) secured(over string, version uint16) *records {
 	g.t.Helper()
 	r := g.records(over, version)
 	if over == "wss" {
@@ -45,7 +46,7 @@ func message(over, text string) string {
 // closed waits for the server to close, whatever it sends before.
 func (r *records) closed() {
 	r.t.Helper()
-	if err := r.raw.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := r.raw.SetReadDeadline(time.Now().Add(rig.Patience)); err != nil {
 		r.t.Fatal(err)
 	}
 	if _, err := io.Copy(io.Discard, r.raw); errors.Is(err, os.ErrDeadlineExceeded) {
@@ -57,7 +58,7 @@ func (r *records) closed() {
 // handshake. Its slot is free then. One that has octets between is served as slowly as it likes, beside others.
 func TestT5RecordFloods(t *testing.T) {
 	t.Parallel()
-	g := newRig(t, func(c *connector.Config) { small(&c.Limits) })
+	g := start(t, func(c *connector.Config) { small(&c.Limits) })
 	for _, over := range []string{"tls", "wss"} {
 		t.Run(over, func(t *testing.T) {
 			g := *g
@@ -111,7 +112,7 @@ func hello() []byte {
 func TestT5KeyUpdates(t *testing.T) {
 	t.Parallel()
 	const stall = 200 * time.Millisecond
-	g := newRig(t, func(c *connector.Config) { c.Limits.WriteStall = stall })
+	g := start(t, func(c *connector.Config) { c.Limits.WriteStall = stall })
 	for _, over := range []string{"tls", "wss"} {
 		r := g.secured(over, tls.VersionTLS13)
 		for i := range 5 {
@@ -138,7 +139,7 @@ func TestT5KeyUpdates(t *testing.T) {
 // answer, ends after limits.write_stall. Others are served meanwhile.
 func TestT5KeyUpdatesThatNobodyReads(t *testing.T) {
 	t.Parallel()
-	g := newRig(t, func(c *connector.Config) {
+	g := start(t, func(c *connector.Config) {
 		small(&c.Limits)
 		c.Limits.WriteStall = time.Second
 	})
@@ -172,13 +173,13 @@ func TestT5KeyUpdatesThatNobodyReads(t *testing.T) {
 			default:
 			}
 			begun := time.Now()
-			other.alive()
+			other.Alive()
 			slowest = max(slowest, time.Since(begun))
 		}
 		if slowest > 2*time.Second {
 			t.Errorf("over %s: somebody else was answered after %v", over, slowest)
 		}
-		until(t, "end of the session", func() bool { return len(g.Connections()) == 1 })
+		rig.Holds(t, "end of the session", func() bool { return len(g.Connections()) == 1 })
 		_ = other.Close()
 		g.wantSlots()
 	}
@@ -194,7 +195,7 @@ func TestSlowReadersOfLargeMessages(t *testing.T) {
 		step  = 128 << 10
 		pause = 110 * time.Millisecond // So all of it takes about 7 s, and what the kernel does not keep 4 s.
 	)
-	g := newRig(t, func(c *connector.Config) {
+	g := start(t, func(c *connector.Config) {
 		c.Limits.WriteStall, c.Limits.Body = stall, body
 	})
 	for _, over := range []string{"tcp", "tls", "ws", "wss"} {
@@ -203,33 +204,33 @@ func TestSlowReadersOfLargeMessages(t *testing.T) {
 			g := *g
 			g.t, g.clients = t, nil
 			c := g.slow(over, step, pause)
-			c.connect()
-			c.subscribe("1", "/topic/"+over)
+			c.Login()
+			c.Subscribe("1", "/topic/"+over)
 			from := g.login()
 			begun := time.Now()
-			from.send("/topic/"+over, strings.Repeat("x", body))
-			if got := len(c.next("MESSAGE").Body); got != body {
+			from.Publish("/topic/"+over, strings.Repeat("x", body))
+			if got := len(c.Next("MESSAGE").Body); got != body {
 				t.Errorf("got %d octets", got)
 			}
 			if took := time.Since(begun); took < stall {
 				t.Errorf("it took %v, which is no test", took)
 			}
-			c.alive()
+			c.Alive()
 		})
 	}
 }
 
 // slow is a client that takes a pause after each so many octets.
-func (g *rig) slow(over string, step int, pause time.Duration) *client {
+func (g *server) slow(over string, step int, pause time.Duration) *rig.Client {
 	g.t.Helper()
 	dial := func(context.Context, string, string) (net.Conn, error) {
-		nc, err := (&net.Dialer{LocalAddr: elsewhere(), Timeout: patience}).Dial("tcp", g.at(over))
+		nc, err := (&net.Dialer{LocalAddr: elsewhere(), Timeout: rig.Patience}).Dial("tcp", g.At(over))
 		if err != nil {
 			return nil, err
 		}
 		return &slowReader{Conn: nc, step: step, pause: pause}, nc.(*net.TCPConn).SetReadBuffer(64 << 10)
 	}
-	trust := authority().trust()
+	trust := rig.Authority().Trust()
 	trust.ServerName = "127.0.0.1"
 	var conn *stompclient.Conn
 	var err error
@@ -242,13 +243,12 @@ func (g *rig) slow(over string, step int, pause time.Duration) *client {
 		conn = stompclient.NewConn(nc)
 	default:
 		client := &http.Client{Transport: &http.Transport{DialContext: dial, TLSClientConfig: trust, DisableKeepAlives: true}}
-		conn, err = stompclient.DialWebSocketBy(client, over+"://"+g.at(over)+"/stomp", nil)
+		conn, err = stompclient.DialWebSocketBy(client, over+"://"+g.At(over)+"/stomp", nil)
 	}
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	g.t.Cleanup(func() { _ = conn.Close() }) // It may be closed already.
-	return &client{conn, g.t}
+	return rig.NewClient(g.t, conn)
 }
 
 // slowReader takes a pause after each step octets.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/natstomp/natstomp/connector"
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 )
 
@@ -25,10 +26,10 @@ func TestUnackedOfManySubscriptions(t *testing.T) {
 		queues, each = 8, 40
 		most, octets = 12, 96 << 10
 	)
-	g := newRig(t, func(c *connector.Config) { c.Limits.Unacked, c.Limits.UnackedBytes = most, octets })
+	g := start(t, func(c *connector.Config) { c.Limits.Unacked, c.Limits.UnackedBytes = most, octets })
 	from, c := g.login(), g.login()
 	for q := range queues {
-		c.subscribe(fmt.Sprint(q), "/queue/"+fmt.Sprint(q), "ack", "client-individual", "prefetch-count", "20")
+		c.Subscribe(fmt.Sprint(q), "/queue/"+fmt.Sprint(q), "ack", "client-individual", "prefetch-count", "20")
 	}
 	chance := rand.New(rand.NewPCG(1, 2))
 	for i := range each {
@@ -40,19 +41,19 @@ func TestUnackedOfManySubscriptions(t *testing.T) {
 			case 1, 2, 3:
 				size = 40_000
 			}
-			from.send("/queue/"+fmt.Sprint(q), fmt.Sprintf("%d %s", i, strings.Repeat("x", size)))
+			from.Publish("/queue/"+fmt.Sprint(q), fmt.Sprintf("%d %s", i, strings.Repeat("x", size)))
 		}
 	}
-	from.send("/topic/x", "", "receipt", "all")
-	from.receipt("all")
+	from.Publish("/topic/x", "", "receipt", "all")
+	from.Receipt("all")
 
 	var holds []held
 	next, sum, total, fullest := make([]int, queues), 0, queues*each, 0
 	for total > 0 {
 		// As much as comes, then some of it is acknowledged.
-		c.do("BEGIN", "transaction", "t", "receipt", "r")
-		c.do("ABORT", "transaction", "t")
-		for f := range c.until(t, "RECEIPT") {
+		c.Do("BEGIN", "transaction", "t", "receipt", "r")
+		c.Do("ABORT", "transaction", "t")
+		for f := range until(t, c, "RECEIPT") {
 			total--
 			if f.Get("redelivered") != "" || f.Get("x-delivery-count") != "1" {
 				t.Fatalf("got %s, want a first delivery", f)
@@ -73,7 +74,7 @@ func TestUnackedOfManySubscriptions(t *testing.T) {
 		chance.Shuffle(len(holds), func(i, j int) { holds[i], holds[j] = holds[j], holds[i] })
 		some := min(len(holds), 1+chance.IntN(4))
 		for _, h := range holds[:some] {
-			c.do("ACK", "id", h.ack)
+			c.Do("ACK", "id", h.ack)
 			sum -= h.octets
 		}
 		holds = holds[some:]
@@ -84,10 +85,10 @@ func TestUnackedOfManySubscriptions(t *testing.T) {
 }
 
 // until yields the MESSAGEs that come before a frame of another kind, which it wants.
-func (c *client) until(t *testing.T, command string) func(yield func(stompclient.Frame) bool) {
+func until(t *testing.T, c *rig.Client, command string) func(yield func(stompclient.Frame) bool) {
 	return func(yield func(stompclient.Frame) bool) {
 		for {
-			f, err := c.Read(patience)
+			f, err := c.Read(rig.Patience)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,43 +109,43 @@ func (c *client) until(t *testing.T, command string) func(yield func(stompclient
 // the client gets as many as are allowed. The others go to somebody else at once, as first deliveries.
 func TestUnackedOfIdleSubscriptions(t *testing.T) {
 	const queues, most = 8, 3
-	g := newRig(t, func(c *connector.Config) {
+	g := start(t, func(c *connector.Config) {
 		c.Limits.Unacked = most
 		c.Queues.Settings = []connector.QueueSetting{{Queue: "0", Exclusive: true}, {Queue: "1", Prioritized: true}}
 	})
 	from, c := g.login(), g.login()
 	for q := range queues {
-		c.subscribe(fmt.Sprint(q), "/queue/"+fmt.Sprint(q), "ack", "client-individual")
+		c.Subscribe(fmt.Sprint(q), "/queue/"+fmt.Sprint(q), "ack", "client-individual")
 	}
 	for q := range queues {
-		from.send("/queue/"+fmt.Sprint(q), fmt.Sprint(q))
+		from.Publish("/queue/"+fmt.Sprint(q), fmt.Sprint(q))
 	}
-	from.send("/topic/x", "", "receipt", "all")
-	from.receipt("all")
+	from.Publish("/topic/x", "", "receipt", "all")
+	from.Receipt("all")
 	got := map[string]bool{}
 	for range most {
-		got[string(c.next("MESSAGE").Body)] = true
+		got[string(c.Next("MESSAGE").Body)] = true
 	}
-	others := make([]*client, queues)
+	others := make([]*rig.Client, queues)
 	for q := range queues {
 		if name := fmt.Sprint(q); !got[name] {
 			others[q] = g.login() // Each has room for what comes.
-			others[q].subscribe("1", "/queue/"+name, "ack", "client-individual")
+			others[q].Subscribe("1", "/queue/"+name, "ack", "client-individual")
 		}
 	}
 	if others[0] != nil {
-		c.do("UNSUBSCRIBE", "id", "0") // The queue is c's own.
+		c.Do("UNSUBSCRIBE", "id", "0") // The queue is c's own.
 	}
 	for q, other := range others {
 		if other == nil {
 			continue
 		}
-		if f := other.next("MESSAGE"); string(f.Body) != fmt.Sprint(q) || f.Get("redelivered") != "" || f.Get("x-delivery-count") != "1" {
+		if f := other.Next("MESSAGE"); string(f.Body) != fmt.Sprint(q) || f.Get("redelivered") != "" || f.Get("x-delivery-count") != "1" {
 			t.Errorf("queue %d: got %s", q, f)
 		}
 	}
-	c.do("BEGIN", "transaction", "t", "receipt", "r")
-	for f := range c.until(t, "RECEIPT") {
+	c.Do("BEGIN", "transaction", "t", "receipt", "r")
+	for f := range until(t, c, "RECEIPT") {
 		t.Errorf("got %s above the limit", f)
 	}
 }

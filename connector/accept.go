@@ -2,6 +2,7 @@ package connector
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"time"
 )
@@ -95,9 +96,37 @@ func (s *Server) forget(c *conn) {
 	close(c.ended)
 }
 
+// seat gives a session that has an identity one of that user's connections.
+func (s *Server) seat(c *conn) error {
+	limit := s.cfg.Limits.ConnectionsPerUser
+	c.mu.Lock()
+	user := c.who.Name
+	c.mu.Unlock()
+	if limit == 0 || user == "" || c.via == viaLocal {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.users[user] >= limit {
+		return &ClientError{
+			Text:   fmt.Sprintf("connection limit reached for this user: limits.connections_per_user is %d", limit),
+			reason: "connection_limit",
+		}
+	}
+	s.users[user]++
+	c.user = user
+	return nil
+}
+
 // freeSlot gives back the slot of a session that only waits for its peer to close.
 func (s *Server) freeSlot(c *conn) {
 	s.mu.Lock()
+	if c.user != "" {
+		if s.users[c.user]--; s.users[c.user] == 0 {
+			delete(s.users, c.user)
+		}
+		c.user = "" // It has none any more.
+	}
 	if !c.refused && c.via != viaLocal {
 		s.taken--
 		c.refused = true // It has none any more.

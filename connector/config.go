@@ -198,6 +198,9 @@ type Binding struct {
 type Limits struct {
 	// Connections is how many connections may be open; 0 sets no limit. Default 10,000.
 	Connections int `yaml:"connections"`
+	// ConnectionsPerUser is how many connections of one identity may be open on a node; without a name they are not counted.
+	// 0 sets no limit. Default 0.
+	ConnectionsPerUser int `yaml:"connections_per_user"`
 	// ConnectTimeout is the time until CONNECT must be complete. Default 10 s.
 	ConnectTimeout time.Duration `yaml:"connect_timeout"`
 	// Heartbeat is the interval the server offers in both directions, in whole milliseconds; 0 offers none. Default 10 s.

@@ -69,6 +69,8 @@ type conn struct {
 	version frame.Version
 	beat    time.Duration // the writer's effective heart-beat interval, 0: none
 
+	user string // guarded by srv.mu; whose connection it counts as, empty: nobody's
+
 	rights atomic.Pointer[authz.Session] // nil: everything is allowed
 
 	queueSubs atomic.Int32 // queue subscriptions, to save a lock where there are none

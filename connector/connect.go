@@ -8,8 +8,8 @@ import (
 	"github.com/natstomp/natstomp/connector/frame"
 )
 
-// connect is the handshake. The order is DESIGN section 6's: version, NATS, connection limit, authentication, session
-// id, heart-beat, CONNECTED.
+// connect is the handshake. The order is DESIGN section 6's: version, NATS, connection limit, authentication and that user's
+// connection limit, session id, heart-beat, CONNECTED.
 func (c *conn) connect(f *frame.Frame) error {
 	accept, _ := f.Lookup("accept-version")
 	version, ok := frame.Negotiate(string(accept))
@@ -29,6 +29,9 @@ func (c *conn) connect(f *frame.Frame) error {
 		return errConnectionLimit
 	}
 	if err := c.login(f); err != nil {
+		return err
+	}
+	if err := c.srv.seat(c); err != nil {
 		return err
 	}
 	login, _ := f.Lookup("login")

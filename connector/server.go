@@ -76,6 +76,7 @@ type Server struct {
 	certificates []*listen.TLS              // guarded by mu; of the listeners with TLS
 	idle         []*programEnd              // guarded by mu; sessions of Publish
 	subscribed   map[*Subscription]struct{} // guarded by mu; sessions of Subscribe
+	users        map[string]int             // guarded by mu; connections of each, where that is limited
 	taken        int                        // guarded by mu; connections that hold a slot of limits.connections
 	locals       int                        // guarded by mu; sessions of the program
 	accepted     [transports]uint64         // guarded by mu
@@ -102,7 +103,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, log: log, router: r, declared: declared,
-		conns: make(map[*conn]struct{}), subscribed: make(map[*Subscription]struct{}),
+		conns: make(map[*conn]struct{}), users: make(map[string]int), subscribed: make(map[*Subscription]struct{}),
 	}
 	s.audit = log
 	if cfg.Audit != nil {

@@ -16,6 +16,7 @@ const (
 func (v *validation) limits(l Limits) {
 	const needed = "it cannot be turned off"
 	atLeast(v, "limits.connections", l.Connections, 0, "0 sets no limit")
+	atLeast(v, "limits.connections_per_user", l.ConnectionsPerUser, 0, "0 sets no limit")
 	atLeast(v, "limits.connect_timeout", l.ConnectTimeout, time.Millisecond, needed)
 	atLeast(v, "limits.heartbeat", l.Heartbeat, 0, "0 offers none")
 	wholeMillis(v, "limits.heartbeat", l.Heartbeat)

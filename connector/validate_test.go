@@ -204,6 +204,7 @@ func destinationFaults() []badValue {
 func limitFaults() []badValue {
 	values := []badValue{
 		{"connections", func(c *connector.Config) { c.Limits.Connections = -1 }, bad("limits.connections")},
+		{"connections per user", func(c *connector.Config) { c.Limits.ConnectionsPerUser = -1 }, bad("limits.connections_per_user")},
 		{"connect timeout", func(c *connector.Config) { c.Limits.ConnectTimeout = 0 }, bad("limits.connect_timeout")},
 		{"negative heartbeat", func(c *connector.Config) { c.Limits.Heartbeat = -time.Second }, bad("limits.heartbeat")},
 		{"heartbeat in microseconds", func(c *connector.Config) { c.Limits.Heartbeat = 1500 * time.Microsecond }, bad("limits.heartbeat")},

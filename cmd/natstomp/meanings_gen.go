@@ -70,6 +70,7 @@ var meanings = map[string]string{
 	"destinations.bindings":         "Entries that map destinations onto existing subjects, streams and durables.",
 	"destinations.stored_topics":    "The topics, such as /topic/news/>, that are kept and replayed as those of /topic-store are.",
 	"limits.connections":            "How many connections may be open; 0 sets no limit.",
+	"limits.connections_per_user":   "How many connections of one identity may be open on a node; without a name they are not counted. 0 sets no limit.",
 	"limits.connect_timeout":        "The time until CONNECT must be complete.",
 	"limits.heartbeat":              "The interval the server offers in both directions, in whole milliseconds; 0 offers none.",
 	"limits.subscriptions":          "How many subscriptions a connection may have; 0 sets no limit.",

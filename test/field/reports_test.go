@@ -124,7 +124,7 @@ var reports = []report{
 	{id: "FR-117", tests: "authz.TestChannels"},
 	{id: "FR-119", tests: "authz.TestChannels"},
 	{id: "FR-121", tests: "authz.TestFileChanges test/cluster.TestPolicyPush"},
-	{id: "FR-122", tests: "limits/subscriptions-default connector/auth.TestFR122RefusedInALoop test/identity.TestDamping"},
+	{id: "FR-122", tests: "limits/subscriptions-default connector/auth.TestFR122RefusedInALoop test/identity.TestDamping test/identity.TestReportConnectionsOfAUser"},
 
 	// TLS
 	{id: "FR-123", tests: "connector/auth.TestT4CertificateIdentity test/identity.TestClientCertificate"},

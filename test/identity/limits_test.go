@@ -154,6 +154,19 @@ func sessionLimits() []limit {
 				in.Alive()
 			}
 		}},
+		{"connections_per_user", func(l *connector.Limits) { l.ConnectionsPerUser = 1 }, func(g *server, c *rig.Client) {
+			a := g.login("client-id", "a")
+			for range 3 {
+				b := g.come(rig.Visit{Over: "wss"})
+				b.Do("CONNECT", "accept-version", "1.2", "client-id", "a")
+				b.Refused("connection limit reached for this user: limits.connections_per_user is 1")
+			}
+			_ = a.Close()
+			rig.Holds(g.t, "the user's slot", func() bool { return len(g.Connections()) == 1 })
+			g.login("client-id", "a")
+			g.login() // Who has no name is nobody's second.
+			c.Alive()
+		}},
 		{"subscriptions", nil, func(g *server, c *rig.Client) {
 			c.Subscribe("1", "/topic/a")
 			c.Subscribe("2", "/queue/a")

@@ -104,6 +104,63 @@ func (g *server) refusals(reason string) string {
 	return rig.Metric(g.t, g.At("admin"), `natstomp_auth_failures_total{reason="`+reason+`"}`)
 }
 
+// TestReportConnectionsOfAUser holds FR-122: of the hundreds of clients of a public feed nobody takes more connections than he
+// may, whatever names and transports he uses; that is no failed login, and takes nothing from others. Each way in which a session
+// ends gives its place back.
+func TestReportConnectionsOfAUser(t *testing.T) {
+	const most = 2
+	g := start(t, func(c *connector.Config) {
+		precise(t, c)
+		c.Limits.ConnectionsPerUser = most
+	})
+	of := func(name string, end time.Time) string {
+		return token(t, tokens.Values{"sub": name, "exp": end.Unix()})
+	}
+	far := time.Now().Add(time.Hour)
+	come := func(over, name string, end time.Time) *rig.Client {
+		c := g.come(rig.Visit{Over: over})
+		c.Login("login", "any", "passcode", of(name, end))
+		return c
+	}
+	from := elsewhere()
+	refused := func() {
+		t.Helper()
+		for _, over := range []string{"tcp", "tls", "ws", "wss"} {
+			c := g.come(rig.Visit{Over: over, From: from})
+			c.Do("CONNECT", "accept-version", "1.2", "login", over, "passcode", of("alice", far))
+			c.Refused("connection limit reached for this user: limits.connections_per_user is 2")
+		}
+	}
+	a, b := come("tcp", "alice", far), come("wss", "alice", far)
+	refused()
+	others := []*rig.Client{come("tcp", "bob", far), come("ws", "alice/", far), come("tls", "Alice", far)}
+	for end, c := range map[string]*rig.Client{"closed": a, "kicked": b} {
+		switch end {
+		case "closed":
+			_ = c.Close()
+		case "kicked":
+			for _, shown := range g.Connections() {
+				if shown.Transport == "wss" && !g.Disconnect(shown.ID) {
+					t.Error("nobody was disconnected")
+				}
+			}
+			c.Refused("disconnected by an operator")
+		}
+		rig.Holds(t, "end of it", func() bool { return len(g.Connections()) == most-1+len(others) })
+		c = come("tcp", "alice", soon(2*time.Second))
+		refused()
+		c.Refused("token expired")
+		come("tcp", "alice", far)
+	}
+	refused()
+	for _, c := range others {
+		c.Alive()
+	}
+	if failed := g.audit("client.auth_failed"); len(failed) != 0 {
+		t.Errorf("got %v, as if the logins were wrong", failed)
+	}
+}
+
 // TestReportLargeToken holds FR-137: a token of up to 16 KiB needs no setting, whatever it comes by, and of one beyond that
 // the client hears the limit or, where that is the token's own, gets the refusal.
 func TestReportLargeToken(t *testing.T) {

@@ -50,6 +50,7 @@ func (d *Decoder) Buffered() int { return d.in.end - d.in.start }
 func (d *Decoder) Decode(f *Frame) error {
 	if d.err == nil {
 		d.reset()
+		f.Headers, f.Body = nil, nil // They must not keep the memory that the frame to come replaces.
 		d.err = d.decode()
 	}
 	f.Command = d.command
@@ -73,6 +74,7 @@ func (d *Decoder) reset() {
 	if cap(d.spans) > keepHeaders {
 		d.spans, d.headers = nil, nil
 	}
+	clear(d.headers)
 	d.command, d.pos, d.spans, d.length = Unknown, 0, d.spans[:0], -1
 }
 

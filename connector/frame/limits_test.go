@@ -202,6 +202,24 @@ func TestStatedLengthAllocatesNothing(t *testing.T) {
 	}
 }
 
+// TestNothingKeepsTheLastFrame: while a frame is read, what the one before was in is free, whoever still has that frame.
+func TestNothingKeepsTheLastFrame(t *testing.T) {
+	var in bytes.Buffer
+	in.WriteString("SEND\na:b\n\nx\x00SEND\n\n" + strings.Repeat("x", 100_000))
+	d := frame.NewDecoder(&in, frame.Limits{})
+	var f frame.Frame
+	if err := d.Decode(&f); err != nil {
+		t.Fatal(err)
+	}
+	headers := f.Headers
+	if err := d.Decode(&f); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Fatal(err)
+	}
+	if headers[0].Name != nil || headers[0].Value != nil || f.Body != nil {
+		t.Errorf("%q and %q are kept", headers, f.Body)
+	}
+}
+
 // TestEndlessHeartbeats sends nothing but line ends: they take time, and no memory.
 func TestEndlessHeartbeats(t *testing.T) {
 	for _, eol := range []string{"\n", "\r\n"} {

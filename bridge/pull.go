@@ -61,6 +61,7 @@ type QueueSubscription struct {
 	pin     string // what an exclusive queue knows this subscription by while it has the queue
 	scratch []byte
 	refused []Delivery // what the receiver did not take
+	crowded bool       // it had no room for some of that
 }
 
 // QueueOptions is what a subscription asks of its queue.
@@ -432,7 +433,7 @@ func (s *QueueSubscription) fetch(messages int) error {
 // receive implements listener.
 func (s *QueueSubscription) receive(m *nats.Msg) {
 	s.take(m)
-	if len(s.refused) > 0 {
+	if s.crowded {
 		s.giveBack()
 	}
 }
@@ -457,7 +458,7 @@ func (s *QueueSubscription) giveBack() {
 		}
 	}
 	back := s.refused
-	s.refused = nil
+	s.refused, s.crowded = nil, false
 	resume := s.pausePinned()
 	if err := s.b.GiveBack(back); err != nil {
 		s.b.log.Debug("returning messages failed; they come back after the ack wait", "stream", s.from.stream, "err", err)
@@ -505,6 +506,7 @@ func (s *QueueSubscription) take(m *nats.Msg) {
 	s.scratch = appendTail(s.scratch[:0], s.view.Version, destination, m, &x)
 	if !s.receiver.DeliverQueue(s.scratch, d) {
 		s.refuse(d)
+		s.crowded = true // Or the receiver has ended, and Stop follows.
 	}
 	if cap(s.scratch) > sharedTail {
 		s.scratch = nil

@@ -71,7 +71,7 @@ func (w *watched) stop() {
 // next waits until a policy is taken, or refused.
 func (w *watched) next(ready bool) authz.Status {
 	w.t.Helper()
-	return w.await(fmt.Sprintf("ready %t", ready), func(st authz.Status) bool { return st.Ready() == ready })
+	return w.await(fmt.Sprintf("ready %t", ready), func(st authz.Status) bool { return (st.Err == nil && st.Epoch > 0) == ready })
 }
 
 // fails waits until the policy is refused for a reason.
@@ -266,7 +266,7 @@ func TestFileErrors(t *testing.T) {
 		filepath.Join(dir, "none"): ": cannot be read: no such file or directory", dir: ": cannot be read: is a directory",
 	} {
 		err := authz.NewFile(a, path).Reload()
-		if err == nil || err.Error() != path+want || a.Status().Err == nil || a.Status().Ready() {
+		if err == nil || err.Error() != path+want || a.Status().Err == nil {
 			t.Errorf("%s: got %v, want %s", path, err, path+want)
 		}
 	}

@@ -175,8 +175,8 @@ func TestT1Versions(t *testing.T) {
 	if accepted != 3 { // Those of an ECDSA key.
 		t.Errorf("got %d suites, want 3", accepted)
 	}
-	if s.Failures() == 0 || !strings.Contains(s.log.String(), "client offered only unsupported versions") {
-		t.Errorf("got %d failures and the log %s", s.Failures(), s.log)
+	if !strings.Contains(s.log.String(), "client offered only unsupported versions") {
+		t.Errorf("got the log %s", s.log)
 	}
 }
 
@@ -215,7 +215,7 @@ func TestT2Reload(t *testing.T) {
 		{"broken", "x", secondKey, "failed to find any PEM data"},
 	} {
 		f.put(t, tt.cert, tt.key)
-		rig.Holds(t, tt.name, func() bool { return s.Fault() != nil && strings.Contains(s.Fault().Error(), tt.want) })
+		rig.Holds(t, tt.name, func() bool { return strings.Contains(s.log.String(), tt.want) })
 		if !serves("second")() {
 			t.Errorf("%s: the certificate from before is not in use any more", tt.name)
 		}
@@ -223,16 +223,10 @@ func TestT2Reload(t *testing.T) {
 	if err := os.Remove(f.Certificate); err != nil {
 		t.Fatal(err)
 	}
-	rig.Holds(t, "missing file", func() bool { return strings.Contains(s.Fault().Error(), "no such file") })
+	rig.Holds(t, "missing file", func() bool { return strings.Contains(s.log.String(), "no such file") })
 	third, thirdKey := issue(a, "third", time.Now().Add(-time.Minute), hour)
 	f.put(t, third, thirdKey)
 	rig.Holds(t, "third certificate", serves("third"))
-	if err := s.Fault(); err != nil {
-		t.Error(err)
-	}
-	if got := s.NotAfter(); !got.Equal(hour.Truncate(time.Second).UTC()) {
-		t.Errorf("got the end %v", got)
-	}
 	if err := talk(old); err != nil {
 		t.Errorf("the connection from before all that: %v", err)
 	}

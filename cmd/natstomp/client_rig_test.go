@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -52,7 +53,7 @@ func serving(t *testing.T) (*connector.Server, urls) {
 	t.Cleanup(func() {
 		ws.Close()
 		wss.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), rig.Patience)
 		defer cancel()
 		if err := s.Shutdown(ctx); err != nil {
 			t.Error(err)
@@ -92,7 +93,7 @@ func (c *command) code(t *testing.T) int {
 	select {
 	case code := <-c.done:
 		return code
-	case <-time.After(patience):
+	case <-time.After(rig.Patience):
 		t.Fatalf("it did not end; stdout %q, stderr %q", c.out.String(), c.err.String())
 		return -1
 	}
@@ -114,11 +115,12 @@ func wants(t *testing.T, code int, stderr string, args ...string) string {
 // subscribed waits until a sub is.
 func (c *command) subscribed(t *testing.T) {
 	t.Helper()
-	for end := time.Now().Add(patience); !strings.Contains(c.err.String(), "subscribed to"); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it did not subscribe: %q", c.err.String())
+	rig.Until(t, func() error {
+		if text := c.err.String(); !strings.Contains(text, "subscribed to") {
+			return fmt.Errorf("it did not subscribe: %q", text)
 		}
-	}
+		return nil
+	})
 }
 
 // scripted is a server that answers what a test says to each frame, and keeps the frames.

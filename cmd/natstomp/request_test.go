@@ -9,6 +9,7 @@ import (
 
 	"github.com/natstomp/natstomp/connector"
 	"github.com/natstomp/natstomp/connector/frame"
+	"github.com/natstomp/natstomp/test/rig"
 	"github.com/natstomp/natstomp/test/stompclient"
 )
 
@@ -79,13 +80,13 @@ func TestRequestToAServer(t *testing.T) {
 	if err := responder.Send(stompclient.New("SUBSCRIBE", "id", "1", "destination", "/command/brew", "receipt", "1")); err != nil {
 		t.Fatal(err)
 	}
-	if f, err := responder.Read(patience); err != nil || f.Command != "RECEIPT" {
+	if f, err := responder.Read(rig.Patience); err != nil || f.Command != "RECEIPT" {
 		t.Fatalf("got %s, %v", f, err)
 	}
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
-		f, err := responder.Read(patience)
+		f, err := responder.Read(rig.Patience)
 		if err == nil {
 			err = responder.Send(stompclient.New("SEND", "destination", f.Get("reply-to")).WithBody(append([]byte("brewed "), f.Body...)))
 		}

@@ -37,7 +37,7 @@ type Status struct {
 // Authorizer holds the policy in force. It is safe for concurrent use, has no goroutine and needs no end.
 type Authorizer struct {
 	// Immutable.
-	engine     engine
+	engine     *engine
 	definition *definition
 	changed    func(Status)
 	log        *slog.Logger
@@ -83,7 +83,7 @@ func New(c Config) (*Authorizer, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	e, d, err := newCasbinEngine(c.Model)
+	e, d, err := newEngine(c.Model)
 	if err != nil {
 		return nil, fmt.Errorf("reading the model: %w", err)
 	}

@@ -143,7 +143,7 @@ func TestRepliesRaceTheDeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "late replies", func() (got, want any) {
-		return g.LateReplies(), uint64(replies.Load()) - uint64(n[bridge.Replied])
+		return g.Stats().LateReplies, uint64(replies.Load()) - uint64(n[bridge.Replied])
 	})
 }
 
@@ -200,7 +200,7 @@ func TestCancelledRequestsAreSilent(t *testing.T) {
 		}
 	}
 	eventually(t, "open requests", func() (got, want any) { m, q := g.OpenRequests(); return m + q, 0 })
-	eventually(t, "replies", func() (got, want any) { return uint64(answered.Load()) + g.LateReplies(), uint64(requests) })
+	eventually(t, "replies", func() (got, want any) { return uint64(answered.Load()) + g.Stats().LateReplies, uint64(requests) })
 	if n := answered.Load(); n < requests/2 {
 		t.Errorf("answered: got %d, want at least the %d that were not cancelled", n, requests/2)
 	}
@@ -233,7 +233,7 @@ func TestInboxIsNotGuessed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "guesses counted", func() (got, want any) { return g.LateReplies(), uint64(guesses) })
+	eventually(t, "guesses counted", func() (got, want any) { return g.Stats().LateReplies, uint64(guesses) })
 	if err := last.Load().Respond([]byte("true")); err != nil {
 		t.Fatal(err)
 	}

@@ -34,13 +34,10 @@ type Status struct {
 	Refused uint64    // Refused counts the attempts that failed since New.
 }
 
-// Ready reports whether the policy that should be in force is.
-func (s Status) Ready() bool { return s.Err == nil && s.Epoch > 0 }
-
 // Authorizer holds the policy in force. It is safe for concurrent use, has no goroutine and needs no end.
 type Authorizer struct {
 	// Immutable.
-	engine     engine
+	engine     *engine
 	definition *definition
 	changed    func(Status)
 	log        *slog.Logger
@@ -52,11 +49,10 @@ type Authorizer struct {
 	status Status
 }
 
-// state is what is in force: a policy, or the same answer for everything.
+// state is what is in force.
 type state struct {
 	epoch  uint64
-	policy *compiled // nil for one answer.
-	answer bool
+	policy *compiled // nil before the first one: nothing is allowed.
 	log    *slog.Logger
 }
 
@@ -68,8 +64,8 @@ func (st *state) subjects(identity string, roles []string) *subjects {
 }
 
 func (st *state) decide(r request) bool {
-	if st.policy == nil { // It came between.
-		return st.answer
+	if st.policy == nil {
+		return false
 	}
 	allowed, _, err := st.policy.decide(r)
 	if err != nil {
@@ -87,21 +83,13 @@ func New(c Config) (*Authorizer, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	e, d, err := newCasbinEngine(c.Model)
+	e, d, err := newEngine(c.Model)
 	if err != nil {
 		return nil, fmt.Errorf("reading the model: %w", err)
 	}
 	a := &Authorizer{engine: e, definition: d, changed: c.Changed, log: c.Logger}
 	a.state.Store(&state{log: c.Logger})
 	return a, nil
-}
-
-// AllowAll returns an Authorizer that allows everything to everybody, for a server without policy. Load is not to be
-// called.
-func AllowAll() *Authorizer {
-	a := &Authorizer{status: Status{Epoch: 1, Loaded: time.Now()}}
-	a.state.Store(&state{epoch: 1, answer: true})
-	return a
 }
 
 // Load puts a policy in force whose text is given, or refuses it with a *PolicyError that has all its faults; then the one

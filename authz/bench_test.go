@@ -3,7 +3,10 @@ package authz_test
 import (
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/natstomp/natstomp/authz"
 )
@@ -137,4 +140,30 @@ func BenchmarkLoad(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkBesideLoads takes pairs of decisions, one remembered and one not, while 100,000 rules are loaded all the time.
+func BenchmarkBesideLoads(b *testing.B) {
+	text := []byte(rulesFor(100_000))
+	a := newAuthorizer(b, string(text))
+	s := newSession(b, a, "user0")
+	var done atomic.Bool
+	var loads sync.WaitGroup
+	loads.Go(func() {
+		for !done.Load() {
+			if err := a.Load("policy.csv", text); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+	var worst time.Duration
+	for i := 0; b.Loop(); i++ {
+		begun := time.Now()
+		s.Allowed(authz.Write, "events", "dept0.team0.x")
+		s.Allowed(authz.Write, "events", fmt.Sprintf("dept0.team0.n%d", i))
+		worst = max(worst, time.Since(begun))
+	}
+	done.Store(true)
+	loads.Wait()
+	b.ReportMetric(float64(worst.Microseconds()), "worst-µs")
 }

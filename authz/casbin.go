@@ -15,24 +15,13 @@ type request struct {
 	action            Action
 }
 
-// engine takes decisions. It is what this package needs of Casbin, which nothing but this file knows.
-type engine interface {
-	// decide decides over rows of rules, in the order of the policy. It returns the index of the row that led to the
-	// decision, -1 if there is none. It is safe for concurrent use.
-	decide(r request, rows [][]string) (allowed bool, by int, err error)
-	// arrange puts rows into the order of a ranked effect: those for a member of a role, by the links, before those for
-	// the role. It works in rows.
-	arrange(rows, links [][]string) error
-}
-
-// casbinEngine keeps enforcers that are made of one model and idle. An enforcer takes one decision at a time, because
-// the rows are put into it for that.
-type casbinEngine struct {
+// engine takes decisions. It is what this package needs of Casbin, which nothing but this file knows. It keeps enforcers
+// that are made of one model and idle: an enforcer takes one decision at a time, because the rows are put into it for
+// that.
+type engine struct {
 	model string
 	idle  sync.Pool // Of *seat.
 }
-
-var _ engine = (*casbinEngine)(nil)
 
 // seat is an enforcer and what it works on. The roles are not Casbin's: its role manager does not know those that a
 // session comes with, gives up above ten levels, and its g remembers every name it was ever asked about.
@@ -81,8 +70,8 @@ func texts(name string, n int, args []any) (t [3]string, err error) {
 	return t, nil
 }
 
-// newCasbinEngine returns an engine for a model and what the model says, or why it cannot be used.
-func newCasbinEngine(text string) (*casbinEngine, *definition, error) {
+// newEngine returns an engine for a model and what the model says, or why it cannot be used.
+func newEngine(text string) (*engine, *definition, error) {
 	d, err := read(text)
 	if err == nil {
 		err = d.check()
@@ -90,7 +79,7 @@ func newCasbinEngine(text string) (*casbinEngine, *definition, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	e := &casbinEngine{model: text}
+	e := &engine{model: text}
 	return e, d, e.try()
 }
 
@@ -124,7 +113,7 @@ func read(text string) (*definition, error) {
 }
 
 // try takes decisions that meet and miss rules of both effects, so that a fault of a model shows at the start.
-func (e *casbinEngine) try() error {
+func (e *engine) try() error {
 	who := &subjects{identity: "a", names: []string{"a"}, set: map[string]struct{}{"a": {}}}
 	permit, forbid := Rule{0, "a", "events", "a", "write", allow}, Rule{0, "a", "events", "a", "write", deny}
 	other := Rule{0, "role:b", "queues", "b.>", "read", allow}
@@ -138,7 +127,9 @@ func (e *casbinEngine) try() error {
 	return nil
 }
 
-func (e *casbinEngine) decide(r request, rows [][]string) (allowed bool, by int, err error) {
+// decide decides over rows of rules, in the order of the policy. It returns the index of the row that led to the decision,
+// -1 if there is none. It is safe for concurrent use.
+func (e *engine) decide(r request, rows [][]string) (allowed bool, by int, err error) {
 	s, _ := e.idle.Get().(*seat)
 	if s == nil {
 		if s, err = newSeat(e.model); err != nil {
@@ -161,7 +152,9 @@ func (e *casbinEngine) decide(r request, rows [][]string) (allowed bool, by int,
 	return allowed, by, nil
 }
 
-func (e *casbinEngine) arrange(rows, links [][]string) error {
+// arrange puts rows into the order of a ranked effect: those for a member of a role, by the links, before those for the
+// role. It works in rows.
+func (e *engine) arrange(rows, links [][]string) error {
 	m, err := model.NewModelFromString(e.model)
 	if err != nil {
 		return err

@@ -46,7 +46,7 @@ func wants(t *testing.T, s *authz.Session, a authz.Action, want string, destinat
 			got = "refused"
 		}
 		if got != want {
-			t.Errorf("%v %q by %q: got %s (%v), want %s", a, d, s.Identity(), got, err, want)
+			t.Errorf("%v %q by %q: got %s (%v), want %s", a, d, s.Explain(a, "events", "a").Subjects, got, err, want)
 		}
 	}
 }

@@ -28,11 +28,7 @@ func (s *Session) Explain(a Action, resource, channel string) Explanation {
 	v := s.current()
 	x := Explanation{Epoch: v.state.epoch, Subjects: slices.Clone(v.subjects.names)}
 	p := v.state.policy
-	switch {
-	case p == nil && v.state.answer:
-		x.Allowed, x.Reason = true, "there is no policy"
-		return x
-	case p == nil:
+	if p == nil {
 		x.Reason = "no policy is loaded"
 		return x
 	}

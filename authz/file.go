@@ -120,21 +120,27 @@ func (f *File) Run(ctx context.Context) error {
 	}
 	defer func() { _ = w.Close() }()
 	watched := watching{watcher: w}
+	f.run(ctx, w.Events, w.Errors, func() { watched.follow(f.path) })
+	return nil
+}
+
+// run is Run on what a watcher tells. It calls follow where the path may lead over other directories than before.
+func (f *File) run(ctx context.Context, events <-chan fsnotify.Event, faults <-chan error, follow func()) {
 	tick := time.NewTicker(f.lookEvery)
 	defer tick.Stop()
 	quiet := time.NewTimer(settle) // What changed before the watch began.
 	defer quiet.Stop()
 	var since time.Time // When the first event came that was not looked after; zero if there is none.
-	watched.follow(f.path)
+	follow()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
-		case err := <-w.Errors:
+			return
+		case err := <-faults:
 			if err != nil { // Something was missed.
 				quiet.Reset(settle)
 			}
-		case <-w.Events:
+		case <-events:
 			if since.IsZero() {
 				since = time.Now()
 			}
@@ -144,12 +150,12 @@ func (f *File) Run(ctx context.Context) error {
 			continue
 		case <-tick.C:
 			if since.IsZero() {
-				watched.follow(f.path)
+				follow()
 				f.glance()
 			}
 		case <-quiet.C:
 			since = time.Time{}
-			watched.follow(f.path)
+			follow()
 			_ = f.look(false) // Status has it.
 		}
 	}

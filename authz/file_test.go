@@ -6,8 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/fsnotify/fsnotify"
 
 	"github.com/natstomp/natstomp/authz"
 )
@@ -71,7 +75,7 @@ func (w *watched) stop() {
 // next waits until a policy is taken, or refused.
 func (w *watched) next(ready bool) authz.Status {
 	w.t.Helper()
-	return w.await(fmt.Sprintf("ready %t", ready), func(st authz.Status) bool { return st.Ready() == ready })
+	return w.await(fmt.Sprintf("ready %t", ready), func(st authz.Status) bool { return (st.Err == nil && st.Epoch > 0) == ready })
 }
 
 // fails waits until the policy is refused for a reason.
@@ -160,30 +164,44 @@ func TestFileChanges(t *testing.T) {
 	w.want("b")
 }
 
-// TestFileSteps writes a policy in two steps. What lies between them is not taken.
+// TestFileSteps writes a policy in two steps, and then again and again. What lies between the steps is not taken; that
+// something happens all the time does not put a change off for ever.
 func TestFileSteps(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "policy.csv")
-	write(t, path, onlyA)
-	w := watch(t, path, time.Hour)
-	write(t, path+".new", onlyB)
-	do(t, os.Rename(path+".new", path))
-	w.next(true) // The watch has begun.
-	begun := time.Now()
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
-	do(t, err)
-	_, err = f.WriteString("p, alice, events, b, read, allow\n")
-	do(t, err)
-	time.Sleep(30 * time.Millisecond)
-	_, err = f.WriteString("p, alice, events, c, read, allow\n")
-	do(t, err)
-	do(t, f.Close())
-	if time.Since(begun) > 90*time.Millisecond {
-		t.Skip("the machine is too busy to write fast enough")
-	}
-	if st := w.next(true); st.Rules != 2 || st.Epoch != 3 || st.Refused != 0 {
-		t.Errorf("got %+v, want the whole policy at once", st)
-	}
-	w.want("b")
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "policy.csv")
+		write(t, path, onlyA)
+		a := newAuthorizer(t, onlyA)
+		f := authz.NewFile(a, path)
+		authz.SetLookEvery(f, time.Hour)
+		do(t, f.Reload())
+		ctx, end := context.WithCancel(t.Context())
+		events := make(chan fsnotify.Event)
+		var run sync.WaitGroup
+		run.Go(func() { authz.RunOn(ctx, f, events) })
+		step := func(text string, rest time.Duration) authz.Status {
+			write(t, path, text)
+			events <- fsnotify.Event{}
+			time.Sleep(rest)
+			synctest.Wait()
+			return a.Status()
+		}
+		before := a.Status().Epoch
+		step("", authz.Settle-time.Millisecond)
+		if st := step(onlyB, authz.Settle-time.Millisecond); st.Epoch != before || st.Refused != 0 {
+			t.Errorf("got %+v between the steps, want what was before", st)
+		}
+		if st := step(onlyB+onlyA, authz.Settle); st.Epoch != before+1 || st.Rules != 2 || st.Refused != 0 {
+			t.Errorf("got %+v, want the whole policy at once", st)
+		}
+		for range 10 {
+			step(onlyA, authz.Settle-10*time.Millisecond)
+		}
+		if st := a.Status(); st.Epoch != before+2 || st.Rules != 1 {
+			t.Errorf("got %+v of a file that is never left alone, want what is in it", st)
+		}
+		end()
+		run.Wait()
+	})
 }
 
 // TestFileLinks is a Kubernetes volume: the file is a link into a directory that is a link, and only that changes.
@@ -266,7 +284,7 @@ func TestFileErrors(t *testing.T) {
 		filepath.Join(dir, "none"): ": cannot be read: no such file or directory", dir: ": cannot be read: is a directory",
 	} {
 		err := authz.NewFile(a, path).Reload()
-		if err == nil || err.Error() != path+want || a.Status().Err == nil || a.Status().Ready() {
+		if err == nil || err.Error() != path+want || a.Status().Err == nil {
 			t.Errorf("%s: got %v, want %s", path, err, path+want)
 		}
 	}

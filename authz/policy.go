@@ -4,7 +4,7 @@ import "slices"
 
 // compiled is a policy that is ready for decisions. It is immutable and safe for concurrent use.
 type compiled struct {
-	engine engine
+	engine *engine
 	plain  bool // Rules match only by their subject, resource, action and channel.
 	rules  []Rule
 	places map[string][]int32 // For each subject the places of its rules; all of them at "*" unless plain.
@@ -14,7 +14,7 @@ type compiled struct {
 }
 
 // compile prepares a policy without faults.
-func compile(e engine, d *definition, t *text) (*compiled, error) {
+func compile(e *engine, d *definition, t *text) (*compiled, error) {
 	p := &compiled{
 		engine: e, plain: d.plain(), rules: t.rules, links: len(t.links),
 		roles: make(map[string][]string), places: make(map[string][]int32), seals: make(map[string]bool),

@@ -116,9 +116,6 @@ func (b *Bridge) toAddress(channel string, headers []frame.Header, body []byte) 
 	return answering(subject, headers, body), nil
 }
 
-// Undeliverable is how many messages came for reply addresses of this node that nobody has any more.
-func (b *Bridge) Undeliverable() uint64 { return b.addresses.lost.Load() }
-
 // answering is a message for whoever asked.
 func answering(subject string, headers []frame.Header, body []byte) nats.Msg {
 	m := nats.Msg{Subject: subject, Header: toNATS(headers), Data: body}

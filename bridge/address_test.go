@@ -84,7 +84,7 @@ func TestAddressReachesItsNode(t *testing.T) {
 	}
 	a.Close()
 	toAddress(t, n, a.String(), "for nobody")
-	eventually(t, "undeliverable", func() (got, want any) { return g.Undeliverable(), uint64(1) })
+	eventually(t, "undeliverable", func() (got, want any) { return g.Stats().Undeliverable, uint64(1) })
 	l.none(t)
 }
 
@@ -147,7 +147,7 @@ func TestForgedSeals(t *testing.T) {
 		}
 		forwarded++
 	}
-	eventually(t, "undeliverable", func() (got, want any) { return g.Undeliverable(), forwarded })
+	eventually(t, "undeliverable", func() (got, want any) { return g.Stats().Undeliverable, forwarded })
 	if m, err := sub.NextMsg(50 * time.Millisecond); err == nil {
 		t.Errorf("got %v on the inbox, want nothing", m)
 	}
@@ -163,7 +163,7 @@ func TestOldSealIsDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	toAddress(t, g, g.SealedAt("_INBOX.native.old", time.Now().Add(-25*time.Hour)), "too late")
-	if got := g.Undeliverable(); got != 1 {
+	if got := g.Stats().Undeliverable; got != 1 {
 		t.Errorf("undeliverable: got %d, want 1", got)
 	}
 	toAddress(t, g, g.SealedAt("_INBOX.native.old", time.Now().Add(-23*time.Hour)), "in time")

@@ -98,14 +98,32 @@ func TestBoundConsumerLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { s.Stop(c.takeHeld) }()
+	words, err := g.nc.SubscribeSync("$JS.ACK.>")
+	if err == nil {
+		err = g.nc.Flush()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range 20 {
 		if err := g.send("/queue/q", fmt.Sprint(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c.want(t, numbers(0, 20)...)
-	// What is held for longer than the consumer's ack wait stays held.
-	time.Sleep(5 * time.Second) // The time is what is tested.
+	// What is held for longer than the consumer's ack wait stays held: each third of it the server is told so.
+	for told := map[string]int{}; ; {
+		m, err := words.NextMsg(patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(m.Data) == "+WPI" {
+			told[m.Subject]++
+		}
+		if told[m.Subject] == 5 {
+			break
+		}
+	}
 	if err := g.send("/queue/q", "last"); err != nil {
 		t.Fatal(err)
 	}

@@ -80,15 +80,16 @@ type Bridge struct {
 	closing  atomic.Bool   // the server ends with us
 	large    chan struct{} // one token for each pull without bound in octets
 	ids      batchID       // of stored messages
-	pulls    atomic.Uint64
-	expired  atomic.Uint64 // messages of queues that natstomp itself found expired
-	deleted  atomic.Uint64 // queues that this node deleted
-	api      string        // prefix of the subjects of the JetStream API
+	pulls    atomic.Uint64 // See Stats for these five.
+	expired  atomic.Uint64
+	deleted  atomic.Uint64
+	drops    atomic.Uint64
+	retries  atomic.Uint64
+	api      string // prefix of the subjects of the JetStream API
 	care     *care
 	places   places
 	gone     losses
 	words    *words
-	counters
 
 	joined   atomic.Uint64 // generation of the control link at Join
 	auditing atomic.Bool
@@ -99,12 +100,10 @@ type Bridge struct {
 	// wideGate keeps wide filters from opening while a pull is ended; see QueueSubscription.end.
 	wideGate sync.RWMutex
 
-	stop     chan struct{}
-	quit     chan struct{} // closed when nobody is to wait for NATS any more, at the latest with stop
-	quitOnce sync.Once
-	life     context.Context // ends with quit
-	endLife  context.CancelFunc
-	wg       sync.WaitGroup
+	stop    chan struct{}
+	life    context.Context // ends when nobody is to wait for NATS any more, at the latest with stop
+	endLife context.CancelFunc
+	wg      sync.WaitGroup
 
 	mu      sync.Mutex
 	stopped bool // guarded by mu; no goroutine is started any more
@@ -112,7 +111,7 @@ type Bridge struct {
 
 // New returns a Bridge that is not started.
 func New(cfg Config) *Bridge {
-	b := &Bridge{cfg: cfg, log: cfg.Logger, stop: make(chan struct{}), quit: make(chan struct{})}
+	b := &Bridge{cfg: cfg, log: cfg.Logger, stop: make(chan struct{})}
 	b.life, b.endLife = context.WithCancel(context.Background())
 	b.data, b.control, b.wide = newFlusher(cfg.Data, cfg.PublishTimeout), newFlusher(cfg.Control, cfg.PublishTimeout), newFlusher(cfg.Wide, cfg.PublishTimeout)
 	b.pubs = newReplies(cfg.Data, cfg.PublishTimeout)
@@ -180,7 +179,7 @@ func (b *Bridge) Stop(ctx context.Context) map[string]uint64 {
 	if b.cfg.External == nil {
 		marks = b.queues.marks(ctx)
 	}
-	b.endWaiting()
+	b.endLife()
 	close(b.stop)
 	b.mu.Lock()
 	b.stopped = true
@@ -193,9 +192,6 @@ func (b *Bridge) Stop(ctx context.Context) map[string]uint64 {
 	b.addresses.stop()
 	return marks
 }
-
-// Pulls counts the requests to JetStream for messages so far.
-func (b *Bridge) Pulls() uint64 { return b.pulls.Load() }
 
 // launch runs f on a goroutine that Stop joins. False: the bridge has stopped.
 func (b *Bridge) launch(f func()) bool {
@@ -211,12 +207,4 @@ func (b *Bridge) launch(f func()) bool {
 // within is a context that ends after a time, or when nobody is to wait for NATS any more.
 func (b *Bridge) within(d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(b.life, d)
-}
-
-// endWaiting closes quit.
-func (b *Bridge) endWaiting() {
-	b.quitOnce.Do(func() {
-		close(b.quit)
-		b.endLife()
-	})
 }

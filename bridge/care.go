@@ -133,7 +133,7 @@ func (b *Bridge) LinkUp(control bool) {
 
 // Abandon ends all waiting for NATS: what waits fails with ErrStopped. It is for a stop while NATS is away.
 func (b *Bridge) Abandon() {
-	b.endWaiting()
+	b.endLife()
 	for _, r := range []*replies{b.pubs, b.acks} {
 		r.expire(func(expiry) bool { return true }, ErrStopped)
 	}
@@ -142,12 +142,7 @@ func (b *Bridge) Abandon() {
 
 // givenUp says that nothing waits for NATS any more.
 func (b *Bridge) givenUp() bool {
-	select {
-	case <-b.quit:
-		return true
-	default:
-		return false
-	}
+	return b.life.Err() != nil
 }
 
 // ending says that the Bridge is stopped, or waits no more.

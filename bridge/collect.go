@@ -51,7 +51,7 @@ func (qs *queues) collect() {
 			}
 			select {
 			case closing <- struct{}{}:
-			case <-qs.halt:
+			case <-qs.life.Done():
 				return
 			}
 			wg.Go(func() {
@@ -63,7 +63,7 @@ func (qs *queues) collect() {
 		select {
 		case <-qs.wake:
 		case <-timer.C:
-		case <-qs.halt:
+		case <-qs.life.Done():
 			timer.Stop()
 			return
 		}
@@ -349,21 +349,13 @@ func (qs *queues) reopen(q *queue, config jetstream.StreamConfig) error {
 			qs.forget(q) // The deletion had been done after all.
 			return qs.presence.announce(wordGone, q)
 		}
-		select {
-		case <-qs.b.quit:
-			return err
-		default:
-		}
-		if time.Now().After(until) {
+		if qs.b.givenUp() || time.Now().After(until) {
 			return err
 		}
 		qs.b.log.Debug("queue could not be opened again yet", "stream", q.stream, "err", err)
 		qs.b.pause(lookInterval)
 	}
 }
-
-// DeletedQueues is how many queues this node has deleted since they were idle, or their last subscription had gone.
-func (b *Bridge) DeletedQueues() uint64 { return b.deleted.Load() }
 
 // giveBack gives a subject back that another node took away and left so.
 func (qs *queues) giveBack(ctx context.Context, q *queue, have jetstream.StreamConfig) error {

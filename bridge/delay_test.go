@@ -252,7 +252,7 @@ func TestExpiry(t *testing.T) {
 			t.Errorf("SEND %d: %v", i, err)
 		}
 	}
-	if got := g.Expired(); got != 4 {
+	if got := g.Stats().Expired; got != 4 {
 		t.Errorf("expired: got %d, want 4", got)
 	}
 	if g.exists("dead") || g.left("natstomp_delay") > 0 {

@@ -126,7 +126,7 @@ func (f *flusher) again(b *Bridge, waiting []asker) {
 	defer pause.Stop()
 	select {
 	case <-pause.C:
-	case <-b.quit:
+	case <-b.life.Done():
 	}
 	f.kick()
 }

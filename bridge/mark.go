@@ -73,6 +73,6 @@ func (b *Bridge) pause(d time.Duration) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-b.quit:
+	case <-b.life.Done():
 	}
 }

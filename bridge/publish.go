@@ -116,10 +116,6 @@ func (b *Bridge) live(sends []Send, now time.Time) (live []Send, delayed bool) {
 	return live, delayed
 }
 
-// Expired is how many messages of queues had expired when they were sent, when their delay was over, or while the server was
-// away.
-func (b *Bridge) Expired() uint64 { return b.expired.Load() }
-
 func (b *Bridge) sendNow(sends []Send, now time.Time, done func(error)) {
 	to, subject, err := b.enter(sends[0].Route, len(sends), sizeOf(sends))
 	if err != nil {

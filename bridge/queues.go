@@ -36,9 +36,8 @@ type queues struct {
 	presence  *presence
 	graves    *graves
 	wake      chan struct{} // tells the collector that a queue has lost its last subscription
-	halt      chan struct{} // closed when the collector is to end
 	halted    sync.WaitGroup
-	life      context.Context // ends with halt
+	life      context.Context // ends when the collector is to end
 	endLife   context.CancelFunc
 	closing   atomic.Int64 // queues whose subject is away
 	recovered bool         // all queues of the store are known; set by recover
@@ -75,7 +74,6 @@ func newQueues(b *Bridge) *queues {
 		presence: newPresence(b),
 		graves:   &graves{b: b},
 		wake:     make(chan struct{}, 1),
-		halt:     make(chan struct{}),
 		life:     life,
 		endLife:  endLife,
 		known:    make(map[string]*queue),
@@ -256,7 +254,6 @@ func (qs *queues) start(ctx context.Context) error {
 
 // stop ends the collecting.
 func (qs *queues) stop() {
-	close(qs.halt)
 	qs.endLife()
 	qs.halted.Wait()
 }

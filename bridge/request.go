@@ -91,9 +91,6 @@ func (q *Request) asked() asked {
 	return asked{view: q.View, correlation: q.Correlation, command: q.Route.Pattern == router.Commands}
 }
 
-// LateReplies is how many replies came after their request was answered, given up or timed out.
-func (b *Bridge) LateReplies() uint64 { return b.requests.late.Load() }
-
 // requests is one inbox for the replies to all requests. A token is unguessable and used once, so that nobody but the
 // receiver of a request can answer it.
 type requests struct {

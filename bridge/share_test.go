@@ -22,7 +22,7 @@ func (g *rig) subscribeWith(destination string, o bridge.QueueOptions, c *consum
 	g.t.Helper()
 	hold := bridge.Hold{Check: time.Second, Delay: func(bridge.Delivery) time.Duration { return 0 }}
 	view := bridge.View{Version: frame.V12, Destination: destination}
-	before := g.Pulls()
+	before := g.Stats().Pulls
 	s, err := g.SubscribeQueue(g.route(destination, router.Subscribe), view, c.prefetch, hold, o, c)
 	if err != nil {
 		g.t.Fatal(err)

@@ -30,7 +30,7 @@ func (g *rig) refuser(queue string) (end func()) {
 	g.t.Helper()
 	c := newConsumer(10)
 	c.close()
-	before := g.Pulls()
+	before := g.Stats().Pulls
 	s := g.subscribe(queue, c)
 	g.untilPulls(before + 1)
 	return func() { s.Stop(c.takeHeld) }
@@ -38,7 +38,7 @@ func (g *rig) refuser(queue string) (end func()) {
 
 func (g *rig) untilPulls(n uint64) {
 	g.t.Helper()
-	until(g.t, "a pull is open", func() bool { return g.Pulls() >= n })
+	until(g.t, "a pull is open", func() bool { return g.Stats().Pulls >= n })
 	g.FlushControl()
 }
 
@@ -167,7 +167,7 @@ func TestStrayOfADurableSubscriptionIsNoRedelivery(t *testing.T) {
 	for n := range uint64(3) {
 		c := newConsumer(10)
 		c.close()
-		before := g.Pulls()
+		before := g.Stats().Pulls
 		s := attach(c)
 		g.untilPulls(before + 1)
 		if n == 0 {

@@ -141,19 +141,22 @@ func TestFailedFrameEndsTheReceipts(t *testing.T) {
 }
 
 func TestReserveWaitsForRoom(t *testing.T) {
-	c, _ := session(t)
-	c.srv.cfg.Limits.PublishWindow = 2
-	first := c.reserve("", 0, nil)
-	c.reserve("", 0, nil)
-	third := make(chan uint64)
-	go func() { third <- c.reserve("", 0, nil) }()
-	select {
-	case <-third:
-		t.Fatal("a third frame waits for NATS, the window is 2")
-	case <-time.After(20 * time.Millisecond):
-	}
-	c.settle(first, nil)
-	<-third
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := session(t)
+		c.srv.cfg.Limits.PublishWindow = 2
+		first := c.reserve("", 0, nil)
+		c.reserve("", 0, nil)
+		third := make(chan uint64, 1)
+		go func() { third <- c.reserve("", 0, nil) }()
+		synctest.Wait()
+		select {
+		case <-third:
+			t.Error("a third frame waits for NATS, the window is 2")
+		default:
+		}
+		c.settle(first, nil)
+		<-third
+	})
 }
 
 func TestReceiptsForgetWhatIsAnswered(t *testing.T) {

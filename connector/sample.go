@@ -136,10 +136,10 @@ func (s *Server) sample() metrics.Sample {
 	m.SettingsRefused = s.settingsFault() != nil
 	sums.into(&m)
 	if s.live.Load() {
-		m.Pulls, m.Expired, m.DeletedQueues = s.bridge.Pulls(), s.bridge.Expired(), s.bridge.DeletedQueues()
 		stats := s.bridge.Stats()
+		m.Pulls, m.Expired, m.DeletedQueues = stats.Pulls, stats.Expired, stats.DeletedQueues
 		m.OutageDrops, m.Retries, m.GoneStreams = stats.Drops, stats.Retries, stats.GoneStreams
-		m.DroppedReplies["late"], m.DroppedReplies["no_address"] = s.bridge.LateReplies(), s.bridge.Undeliverable()
+		m.DroppedReplies["late"], m.DroppedReplies["no_address"] = stats.LateReplies, stats.Undeliverable
 		m.NATSServer = s.broker.ServerVersion()
 		for _, l := range s.broker.Links() {
 			m.Links[l.Role] = metrics.Link{Connected: l.Connected, Reconnects: l.Reconnects}

@@ -124,9 +124,6 @@ func checkFile(t *testing.T, name, rel string) {
 }
 
 func checkLength(rel string, source []byte) error {
-	if strings.HasSuffix(rel, "_test.go") {
-		return nil
-	}
 	if lines := bytes.Count(source, []byte("\n")); lines > maxLines {
 		return fmt.Errorf("%s: got %d lines, want at most %d", rel, lines, maxLines)
 	}

@@ -1,146 +1,19 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"crypto/tls"
+	"bufio"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"log"
-	"net"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/natstomp/natstomp/connector"
 	"github.com/natstomp/natstomp/connector/frame"
-	"github.com/natstomp/natstomp/test/stompclient"
+	"github.com/natstomp/natstomp/test/rig"
 )
-
-// urls has a URL of one server for each scheme, and the file of the authority for the two with TLS.
-type urls struct {
-	tcp, tls, ws, wss, ca string
-}
-
-// serving starts a server of STOMP on all transports.
-func serving(t *testing.T) (*connector.Server, urls) {
-	t.Helper()
-	c := connector.DefaultConfig()
-	c.Listeners.TCP.Address, c.Listeners.WS.Address, c.Listeners.Admin.Address = "off", "off", "off"
-	c.NATS.Embedded.StoreDir, c.NATS.Embedded.Listen, c.NATS.Embedded.Durability = t.TempDir(), "off", "memory"
-	c.RPC.StompResponders = true
-	s, err := connector.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ws, wss := httptest.NewServer(s.WebSocket()), httptest.NewUnstartedServer(s.WebSocket())
-	wss.Config.ErrorLog = log.New(io.Discard, "", 0) // Of handshakes that are to fail.
-	wss.StartTLS()
-	plain, secure := listener(t), listener(t)
-	go func() { _ = s.Serve(plain) }() // Ends with Shutdown.
-	go func() { _ = s.Serve(tls.NewListener(secure, wss.TLS.Clone())) }()
-	ca := filepath.Join(t.TempDir(), "ca.pem")
-	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: wss.Certificate().Raw})
-	if err := os.WriteFile(ca, block, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ws.Close()
-		wss.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := s.Shutdown(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	return s, urls{
-		tcp: "tcp://" + plain.Addr().String(), tls: "tls://" + secure.Addr().String(),
-		ws: "ws" + strings.TrimPrefix(ws.URL, "http") + "/stomp", wss: "wss" + strings.TrimPrefix(wss.URL, "https"), ca: ca,
-	}
-}
-
-func listener(t *testing.T) net.Listener {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-// command is a run of natstomp that a test waits for.
-type command struct {
-	out, err lockedBuffer
-	done     chan int
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-// launch runs natstomp with arguments, in an environment.
-func launch(stdin io.Reader, environ []string, args ...string) *command {
-	c := &command{done: make(chan int, 1)}
-	go func() { c.done <- run(args, process{environ, stdin, &c.out, &c.err}) }()
-	return c
-}
-
-// code waits for the exit code.
-func (c *command) code(t *testing.T) int {
-	t.Helper()
-	select {
-	case code := <-c.done:
-		return code
-	case <-time.After(patience):
-		t.Fatalf("it did not end; stdout %q, stderr %q", c.out.String(), c.err.String())
-		return -1
-	}
-}
-
-// wants runs natstomp and checks the code and what it says on stderr.
-func wants(t *testing.T, code int, stderr string, args ...string) string {
-	t.Helper()
-	c := launch(strings.NewReader(""), nil, args...)
-	if got := c.code(t); got != code {
-		t.Errorf("%q: got code %d, want %d; stderr %q", args, got, code, c.err.String())
-	}
-	if !strings.Contains(c.err.String(), stderr) || stderr == "" && c.err.String() != "" {
-		t.Errorf("%q: got stderr %q, want %q", args, c.err.String(), stderr)
-	}
-	return c.out.String()
-}
-
-// subscribed waits until a sub is.
-func (c *command) subscribed(t *testing.T) {
-	t.Helper()
-	for end := time.Now().Add(patience); !strings.Contains(c.err.String(), "subscribed to"); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it did not subscribe: %q", c.err.String())
-		}
-	}
-}
 
 func TestPubAndSubOnAllTransports(t *testing.T) {
 	_, u := serving(t)
@@ -214,167 +87,6 @@ func TestCertificatesAreChecked(t *testing.T) {
 	wants(t, 2, "--tls-cert and --tls-key: give both", "pub", "--url", u.tls, "/topic/x", "--tls-cert", "client_test.go")
 	wants(t, 2, "--tls-cert, --tls-key: ", "pub", "--url", u.tls, "/topic/x", "--tls-cert", "client_test.go", "--tls-key", "missing.key")
 	wants(t, 2, "holds no certificate", "pub", "--url", u.tls, "/topic/x", "--tls-ca", "client_test.go")
-}
-
-// scripted is a server that answers what a test says to each frame, and keeps the frames.
-func scripted(t *testing.T, answer func(f *frame.Frame) []frame.Frame) (url string, frames chan frame.Frame) {
-	t.Helper()
-	l := listener(t)
-	frames = make(chan frame.Frame, 100)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		conn, err := l.Accept()
-		if err != nil {
-			return
-		}
-		defer conn.Close()
-		dec := frame.NewDecoder(conn, frame.Limits{})
-		for {
-			var f frame.Frame
-			if err := dec.Decode(&f); err != nil {
-				return
-			}
-			frames <- f.Clone()
-			answers := answer(&f)
-			switch {
-			case f.Command == frame.Connect && answers == nil:
-				answers = []frame.Frame{{Command: frame.Connected, Headers: []frame.Header{header("version", "1.2")}}}
-				dec.SetVersion(frame.V12)
-			case f.Get("receipt") != "":
-				answers = append(answers, frame.Frame{Command: frame.Receipt, Headers: []frame.Header{header("receipt-id", f.Get("receipt"))}})
-			}
-			for _, a := range answers {
-				if _, err := conn.Write(frame.Append(nil, frame.V12, &a)); err != nil {
-					return
-				}
-			}
-		}
-	}()
-	t.Cleanup(func() { _ = l.Close(); <-ended })
-	return "tcp://" + l.Addr().String(), frames
-}
-
-// reply is a MESSAGE for a SEND.
-func reply(to *frame.Frame, body string, headers ...frame.Header) []frame.Frame {
-	return []frame.Frame{{Command: frame.Message, Body: []byte(body), Headers: append([]frame.Header{
-		header("destination", to.Get("reply-to")), header("message-id", "1"), header("subscription", "1"),
-	}, headers...)}}
-}
-
-func TestRequest(t *testing.T) {
-	for _, tt := range []struct {
-		name, destination, replyTo string
-		args                       []string
-		headers                    []frame.Header
-		code                       int
-		stdout, stderr             string
-	}{
-		{"query", "/query/stock", "/reply/", nil, nil, 0, "12\n", ""},
-		{"alias", "commands/go", "/reply/", nil, []frame.Header{header("x-executed", "true")}, 0, "12\n", ""},
-		{"queue", "/queue/work", "/temp-queue/", nil, nil, 0, "12\n", ""},
-		{"nobody", "/query/stock", "/reply/", nil, []frame.Header{header("x-error", "no responder")}, 1, "", "requesting /query/stock: no reply: no responder\n"},
-		{"service", "/query/stock", "/reply/", nil, []frame.Header{
-			header("x-error", "service"), header("x-error-code", "404"), header("x-error-text", "no tea"),
-		}, 1, "", "no reply: service 404: no tea\n"},
-		{"json", "/query/stock", "/reply/", []string{"--output", "json"}, []frame.Header{header("x", "1")}, 0, `"x":"1"},"body":"12"}` + "\n", ""},
-		{"own headers", "/query/stock", "/reply/", []string{"-H", "correlation-id:mine", "--timeout", "2500ms"}, nil, 0, "12\n", ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			url, frames := scripted(t, func(f *frame.Frame) []frame.Frame {
-				if f.Command == frame.Send {
-					return reply(f, "12", tt.headers...)
-				}
-				return nil
-			})
-			stdout := wants(t, tt.code, tt.stderr, append([]string{"request", "--url", url, tt.destination, "tea"}, tt.args...)...)
-			if !strings.HasSuffix(stdout, tt.stdout) || tt.stdout == "" && stdout != "" {
-				t.Errorf("got %q, want %q", stdout, tt.stdout)
-			}
-			var got []string
-			var send frame.Frame
-			for len(frames) > 0 {
-				f := <-frames
-				got = append(got, f.Command.String()+" "+f.Get("destination"))
-				if f.Command == frame.Send {
-					send = f
-				}
-			}
-			to := send.Get("reply-to")
-			want := []string{"CONNECT ", "SUBSCRIBE " + to, "SEND " + tt.destination}
-			if tt.replyTo != "/reply/" {
-				want = []string{"CONNECT ", "SEND " + tt.destination}
-			}
-			if fmt.Sprint(got) != fmt.Sprint(want) || !strings.HasPrefix(to, tt.replyTo) || len(to) < len(tt.replyTo)+20 || string(send.Body) != "tea" {
-				t.Errorf("got %q to %q, want %q", got, to, want)
-			}
-			if tt.name == "own headers" && (send.Get("correlation-id") != "mine" || send.Get("timeout") != "2500") {
-				t.Errorf("got %v", send.Headers)
-			}
-		})
-	}
-}
-
-// TestRequestToAServer asks responders of natstomp: a STOMP client for commands, the program for a message of a queue.
-func TestRequestToAServer(t *testing.T) {
-	s, u := serving(t)
-	responder, err := stompclient.Dial(strings.TrimPrefix(u.tcp, "tcp://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer responder.Close()
-	if _, err := responder.Connect("1.2"); err != nil {
-		t.Fatal(err)
-	}
-	if err := responder.Send(stompclient.New("SUBSCRIBE", "id", "1", "destination", "/command/brew", "receipt", "1")); err != nil {
-		t.Fatal(err)
-	}
-	if f, err := responder.Read(patience); err != nil || f.Command != "RECEIPT" {
-		t.Fatalf("got %s, %v", f, err)
-	}
-	answered := make(chan struct{})
-	go func() {
-		defer close(answered)
-		f, err := responder.Read(patience)
-		if err == nil {
-			err = responder.Send(stompclient.New("SEND", "destination", f.Get("reply-to")).WithBody(append([]byte("brewed "), f.Body...)))
-		}
-		if err != nil {
-			t.Error(err)
-		}
-	}()
-	got := wants(t, 0, "", "request", "--url", u.ws, "/command/brew", "tea", "--output", "json")
-	if !strings.Contains(got, `"x-executed":"true"`) || !strings.HasSuffix(got, `"body":"brewed tea"}`+"\n") {
-		t.Errorf("got %s", got)
-	}
-	<-answered
-	begun := time.Now()
-	wants(t, 1, "no reply: no responder", "request", "--url", u.tcp, "/query/nobody")
-	if took := time.Since(begun); took > 10*time.Second {
-		t.Errorf("the answer took %v, want it at once", took)
-	}
-
-	listener, err := s.Subscribe(t.Context(), "/queue/work", nil, func(ctx context.Context, m connector.Message) error {
-		return s.Publish(ctx, m.Headers["reply-to"], nil, append([]byte("done: "), m.Body...))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := wants(t, 0, "", "request", "--url", u.tcp, "/queue/work", "sweep"); got != "done: sweep\n" {
-		t.Errorf("got %q", got)
-	}
-	if err := listener.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestRequestTimesOut(t *testing.T) {
-	url, _ := scripted(t, func(*frame.Frame) []frame.Frame { return nil })
-	begun := time.Now()
-	wants(t, 1, "no answer within --timeout", "request", "--url", url, "/query/x", "--timeout", "1ms")
-	if took := time.Since(begun); took < requestGrace {
-		t.Errorf("gave up after %v: the server's own answer may still come", took)
-	}
 }
 
 func TestCredentials(t *testing.T) {
@@ -451,14 +163,44 @@ func TestSilentServer(t *testing.T) {
 	wants(t, 1, "the server was silent for 100ms", "sub", "--url", url, "/topic/x", "--heartbeat", "50ms")
 }
 
-func TestHeartbeatsKeepASubAlive(t *testing.T) {
-	s, u := serving(t)
-	sub := launch(nil, nil, "sub", "--url", u.tcp, "/topic/x", "--heartbeat", "20ms", "--count", "1")
-	sub.subscribed(t)
-	time.Sleep(time.Second) // The silence is what is tested; the server offers 10 s, which is longer than the test.
-	if err := s.Publish(t.Context(), "/topic/x", nil, []byte("alive")); err != nil {
+// TestHeartbeatsOfASub is a server that wants heart-beats and offers some, later than the test waits for: what both sides
+// agreed on counts, in each direction.
+func TestHeartbeatsOfASub(t *testing.T) {
+	l := listener(t)
+	defer l.Close()
+	sub := launch(nil, nil, "sub", "--url", "tcp://"+l.Addr().String(), "/topic/x", "--heartbeat", "20ms", "--count", "1")
+	conn, err := l.Accept()
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(rig.Patience)); err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(conn)
+	exchange := func(want, answer string) {
+		got, err := in.ReadString(0)
+		if err != nil || !strings.Contains(got, want) {
+			t.Fatalf("got %q, %v, want %q in it", got, err, want)
+		}
+		_, receipt, _ := strings.Cut(got, "\nreceipt:")
+		receipt, _, _ = strings.Cut(receipt, "\n")
+		if _, err := io.WriteString(conn, strings.ReplaceAll(answer, "RECEIPT_ID", receipt)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exchange("\nheart-beat:20,20\n", "CONNECTED\nversion:1.2\nheart-beat:10000,20\n\n\x00\n")
+	exchange("SUBSCRIBE\n", "RECEIPT\nreceipt-id:RECEIPT_ID\n\n\x00\n")
+	for beats := range 11 { // The first is the end of the frame.
+		if b, err := in.ReadByte(); err != nil || b != '\n' {
+			t.Fatalf("got %q, %v behind %d heart-beats, want another", b, err, beats)
+		}
+	}
+	if _, err := io.WriteString(conn, "MESSAGE\nsubscription:1\nmessage-id:1\ndestination:/topic/x\ncontent-length:5\n\nalive\x00\n"); err != nil {
+		t.Fatal(err)
+	}
+	exchange("ACK\n", "")
+	exchange("DISCONNECT\n", "RECEIPT\nreceipt-id:RECEIPT_ID\n\n\x00\n")
 	if code := sub.code(t); code != 0 || sub.out.String() != "alive\n" {
 		t.Errorf("code %d, %q, %q", code, sub.out.String(), sub.err.String())
 	}

@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/natstomp/natstomp/test/rig"
 )
 
-// patience is how long a script waits for what must come.
-const patience = 30 * time.Second
-
 func TestMain(m *testing.M) {
+	rig.Patience = 30 * time.Second // Each step is a process of its own.
 	testscript.Main(m, map[string]func(){"natstomp": main})
 }
 
@@ -63,7 +63,7 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 	pattern, err := regexp.Compile("(?m)" + args[1])
 	ts.Check(err)
 	var text []byte
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(rig.Patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		text, err = os.ReadFile(ts.MkAbs(args[0]))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			ts.Fatalf("%v", err)
@@ -86,10 +86,10 @@ func converse(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	text, err := strconv.Unquote(`"` + args[1] + `"`)
 	ts.Check(err)
-	conn, err := net.DialTimeout("tcp", args[0], patience)
+	conn, err := net.DialTimeout("tcp", args[0], rig.Patience)
 	ts.Check(err)
 	defer func() { _ = conn.Close() }()
-	ts.Check(conn.SetDeadline(time.Now().Add(patience)))
+	ts.Check(conn.SetDeadline(time.Now().Add(rig.Patience)))
 	_, err = conn.Write([]byte(text))
 	ts.Check(err)
 	var answer bytes.Buffer

@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"context"
 	"crypto/x509"
 	"net/netip"
 	"time"
@@ -50,13 +49,6 @@ type Identity struct {
 	Source Source
 
 	line [8]byte // stands for the hash of the line of the users file that let it in
-}
-
-// Authenticator says who a client is.
-type Authenticator interface {
-	// Authenticate returns who the client is, or a *Refused. It may wait for a turn to check a password, or for keys
-	// that are being fetched, until ctx ends. It is safe for concurrent use.
-	Authenticate(ctx context.Context, c Credentials) (Identity, error)
 }
 
 // RefusedText is what every refused client is told, whatever the reason.

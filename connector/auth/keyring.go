@@ -172,9 +172,9 @@ func (k *keyring) renew(ctx context.Context, unknown bool) bool {
 	}
 }
 
-// state returns when the keys were got last and what the last attempt said.
-func (k *keyring) state() (loaded time.Time, fault error) {
+// lastFault returns why the last attempt to get keys failed, or nil.
+func (k *keyring) lastFault() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.loaded, k.fault
+	return k.fault
 }

@@ -64,7 +64,7 @@ type JWT struct {
 	RootCAs *x509.CertPool
 }
 
-// Service is an Authenticator that follows its files and its key set. Its methods are safe for concurrent use.
+// Service says who clients are, and follows its files and its key set. Its methods are safe for concurrent use.
 type Service struct {
 	mode    Mode
 	users   *users  // nil but in ModeUsers
@@ -76,8 +76,6 @@ type Service struct {
 	mu    sync.Mutex
 	fault error // guarded by mu; why a file was not taken over
 }
-
-var _ Authenticator = (*Service)(nil)
 
 // New reads the files and returns a Service. The error has every fault, a line for each, and no secret. A key set at a URL
 // is not fetched before Run.
@@ -119,8 +117,9 @@ func Check(cfg Config) error {
 	return fmt.Errorf("there is no mode %q", cfg.Mode)
 }
 
-// Authenticate implements Authenticator. A passcode or a token that is shown must be right, whatever the certificate; the
-// certificate counts where there is neither.
+// Authenticate returns who the client is, or a *Refused. A passcode or a token that is shown must be right, whatever the
+// certificate; the certificate counts where there is neither. It may wait for a turn to check a password, or for keys that
+// are being fetched, until ctx ends.
 func (s *Service) Authenticate(ctx context.Context, c Credentials) (Identity, error) {
 	token := c.Passcode
 	if token == "" {
@@ -242,7 +241,7 @@ func (s *Service) Fault() error {
 	err := s.fault
 	s.mu.Unlock()
 	if s.tokens != nil && s.tokens.ring != nil {
-		if _, fault := s.tokens.ring.state(); fault != nil && s.tokens.ring.url != nil {
+		if fault := s.tokens.ring.lastFault(); fault != nil && s.tokens.ring.url != nil {
 			err = errors.Join(err, fault)
 		}
 	}
@@ -254,18 +253,9 @@ func (s *Service) Ready() error {
 	if s.tokens == nil || s.tokens.ring == nil || len(s.tokens.ring.usable()) > 0 {
 		return nil
 	}
-	_, fault := s.tokens.ring.state()
+	fault := s.tokens.ring.lastFault()
 	if fault == nil {
 		fault = errors.New("not fetched yet")
 	}
 	return fmt.Errorf("there are no keys to check tokens with: %w", fault)
-}
-
-// KeysLoaded returns when the key set was fetched or read last; zero for never, or where there is none.
-func (s *Service) KeysLoaded() time.Time {
-	if s.tokens == nil || s.tokens.ring == nil {
-		return time.Time{}
-	}
-	loaded, _ := s.tokens.ring.state()
-	return loaded
 }

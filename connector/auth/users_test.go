@@ -13,6 +13,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/natstomp/natstomp/connector/auth"
+	"github.com/natstomp/natstomp/test/rig"
 )
 
 func hash(t *testing.T, passcode string) string {
@@ -119,7 +120,7 @@ func TestUsersReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	replace(t, cfg.UsersFile, []byte("alice:"+first+"\nbroken\n"))
-	until(t, "fault", func() bool { return s.Fault() != nil })
+	rig.Holds(t, "fault", func() bool { return s.Fault() != nil })
 	if got := s.Fault().Error(); !strings.Contains(got, "line 2: is not name:bcrypt hash:role,role") || strings.Contains(got, first) {
 		t.Errorf("got the fault %q", got)
 	}
@@ -127,7 +128,7 @@ func TestUsersReload(t *testing.T) {
 		t.Errorf("after a broken file: %v, %d changes", err, changed.Load())
 	}
 	replace(t, cfg.UsersFile, []byte("alice:"+first+":b\nbob:"+second+"\n"))
-	until(t, "change", func() bool { return changed.Load() == 1 })
+	rig.Holds(t, "change", func() bool { return changed.Load() == 1 })
 	if err := s.Fault(); err != nil {
 		t.Error(err)
 	}
@@ -141,7 +142,7 @@ func TestUsersReload(t *testing.T) {
 		t.Error("bob's passcode was changed, and his session goes on")
 	}
 	replace(t, cfg.UsersFile, []byte("bob:"+second+"\n"))
-	until(t, "change", func() bool { return changed.Load() == 2 })
+	rig.Holds(t, "change", func() bool { return changed.Load() == 2 })
 	if _, err := s.Recheck(alice); err == nil {
 		t.Error("alice is gone, and her session goes on")
 	}
@@ -214,7 +215,7 @@ func TestGateIsFair(t *testing.T) {
 				mu.Unlock()
 				g.Leave()
 			})
-			until(t, "queued", func() bool { return g.Waiting() == before+1 })
+			rig.Holds(t, "queued", func() bool { return g.Waiting() == before+1 })
 		}
 	}
 	queue("attacker", 100)

@@ -37,10 +37,6 @@ func (d *Decoder) SetVersion(v Version) { d.version = v }
 // SetLimits sets the limits of the frames from the next Decode on.
 func (d *Decoder) SetLimits(l Limits) { d.limits = l.bounded() }
 
-// Buffered returns the number of octets that are read and not decoded: what came behind the last
-// frame, line ends between frames apart. They need not be a whole frame.
-func (d *Decoder) Buffered() int { return d.in.end - d.in.start }
-
 // Decode reads the next frame into f. What f points to belongs to the decoder and is valid until
 // the next call.
 //

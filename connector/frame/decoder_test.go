@@ -368,22 +368,6 @@ func TestSetVersionBetweenFrames(t *testing.T) {
 	}
 }
 
-func TestBuffered(t *testing.T) {
-	d := frame.NewDecoder(strings.NewReader("SEND\n\na\x00\r\n\n\nSEND\n\nbc\x00\nACK"), frame.Limits{})
-	var f frame.Frame
-	if got := d.Buffered(); got != 0 {
-		t.Errorf("before the first read: got %d, want 0", got)
-	}
-	for _, want := range []int{len("SEND\n\nbc\x00\nACK"), len("ACK")} {
-		if err := d.Decode(&f); err != nil {
-			t.Fatal(err)
-		}
-		if got := d.Buffered(); got != want {
-			t.Errorf("behind body %q: got %d, want %d", f.Body, got, want)
-		}
-	}
-}
-
 func TestFrameSlicesHaveNoRoom(t *testing.T) {
 	d := frame.NewDecoder(strings.NewReader("SEND\na:1\nb:2\n\nx\x00ACK\n\n\x00"), frame.Limits{})
 	var f frame.Frame

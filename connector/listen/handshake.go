@@ -134,7 +134,6 @@ func (h *handshaker) shake(nc net.Conn, e *list.Element) {
 	defer cancel()
 	secure := tls.Server(nc, h.config)
 	if err := secure.HandshakeContext(ctx); err != nil {
-		h.tls.failures.Add(1)
 		h.report(nc, err)
 		h.redirect(err)
 		_ = nc.Close() // It is of no use any more.

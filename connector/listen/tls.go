@@ -41,11 +41,9 @@ type TLS struct {
 	log   *slog.Logger
 	look  time.Duration
 
-	current  atomic.Pointer[tls.Config]
-	failures atomic.Uint64
+	current atomic.Pointer[tls.Config]
 
 	mu     sync.Mutex
-	fault  error             // guarded by mu; why the files are not in use
 	loaded [3]os.FileInfo    // guarded by mu; the states that were read last, or refused
 	seen   [3]os.FileInfo    // guarded by mu; the states at the last look
 	leaf   *x509.Certificate // guarded by mu
@@ -111,7 +109,7 @@ func (t *TLS) Config() *tls.Config {
 }
 
 // Reload reads the files again. What has a fault, or a certificate that is not valid now where that in use is, is refused
-// whole: what was in use before stays, and Fault tells why.
+// whole: what was in use before stays, and the log tells why.
 func (t *TLS) Reload() error {
 	states := t.states()
 	config, leaf, err := t.files.read()
@@ -121,7 +119,7 @@ func (t *TLS) Reload() error {
 	if err == nil && inTime(t.leaf, now) == nil {
 		err = inTime(leaf, now)
 	}
-	t.loaded, t.fault = states, err
+	t.loaded = states
 	if err != nil {
 		t.log.Error("certificate not taken over; that from before is used", "err", err)
 		return err
@@ -142,7 +140,7 @@ func (t *TLS) follow(done <-chan struct{}) {
 			return
 		case <-ticker.C:
 			if t.changed() {
-				_ = t.Reload() // Fault tells it, and the log.
+				_ = t.Reload() // The log tells it.
 			}
 		}
 	}
@@ -183,23 +181,6 @@ func sameStates(a, b [3]os.FileInfo) bool {
 	}
 	return true
 }
-
-// Fault returns why what is in the files now is not in use, or nil.
-func (t *TLS) Fault() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.fault
-}
-
-// NotAfter returns when the certificate in use expires.
-func (t *TLS) NotAfter() time.Time {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.leaf.NotAfter
-}
-
-// Failures returns how many handshakes have failed.
-func (t *TLS) Failures() uint64 { return t.failures.Load() }
 
 // PeerCertificate returns the certificate that the client of a connection has shown and TLS has verified, or nil. The
 // connection is one that a listener of TLS or Upgrade returned, or any other.

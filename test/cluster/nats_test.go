@@ -54,7 +54,7 @@ func (s *natsServer) url() string { return fmt.Sprintf("nats://127.0.0.1:%d", s.
 
 // run starts the process and does not wait for it.
 func (s *natsServer) run() error {
-	program, err := testserver.Build("github.com/nats-io/nats-server/v2")
+	program, err := testserver.Build("nats-server", "github.com/nats-io/nats-server/v2")
 	if err != nil {
 		return err
 	}

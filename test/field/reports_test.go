@@ -120,7 +120,7 @@ var reports = []report{
 	{id: "FR-108", tests: "connector/auth.TestFR108OneTextForAll"},
 	{id: "FR-109", tests: "connector/auth.TestFR109AudienceAsList"},
 	{id: "FR-111", tests: "connector/auth.TestJ19Rotation test/identity.TestJ5UnknownKid"},
-	{id: "FR-114", tests: "authz.TestStall"},
+	{id: "FR-114", tests: "authz.TestNoDecisionWaitsForALoad"},
 	{id: "FR-117", tests: "authz.TestChannels"},
 	{id: "FR-119", tests: "authz.TestChannels"},
 	{id: "FR-121", tests: "authz.TestFileChanges test/cluster.TestPolicyPush"},

@@ -65,7 +65,7 @@ func TestDamping(t *testing.T) {
 	if late := took[len(took)-10]; late < 500*time.Millisecond {
 		t.Errorf("20 of 30 refusals took less than %v", late)
 	}
-	if most := took[len(took)-1]; most > 15*time.Second {
+	if most := took[len(took)-1]; most > 15*time.Second { // One that waits for those before it would take 25.
 		t.Errorf("a refusal took %v", most)
 	}
 	if n := len(took); n != 30 {

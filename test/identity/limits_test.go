@@ -42,16 +42,15 @@ func TestLimits(t *testing.T) {
 	for _, row := range append(append(frameLimits(), sessionLimits()...), timeLimits()...) {
 		seen[row.key] = true
 		t.Run(row.key, func(t *testing.T) {
-			g := *shared
-			g.t = t
+			g := &server{Server: shared.Server, t: t}
 			if row.set != nil {
-				g = *start(t, func(c *connector.Config) {
+				g = start(t, func(c *connector.Config) {
 					small(&c.Limits)
 					row.set(&c.Limits)
 				})
 			}
 			c := g.login("client-id", row.key)
-			row.test(&g, c)
+			row.test(g, c)
 			g.closeAll()
 			g.wantSlots()
 		})

@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,13 +23,12 @@ const (
 )
 
 // server is a server with every listener that logs everything.
-//
-// Its come is for the goroutine of the test.
 type server struct {
 	*rig.Server
 	t *testing.T
 
-	clients []*rig.Client // of come
+	mu      sync.Mutex
+	clients []*rig.Client // guarded by mu; of come
 }
 
 func start(t *testing.T, change func(*connector.Config)) *server {
@@ -92,12 +92,17 @@ func (g *server) come(v rig.Visit) *rig.Client {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	g.clients = append(g.clients, rig.NewClient(g.t, c))
-	return g.clients[len(g.clients)-1]
+	client := rig.NewClient(g.t, c)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.clients = append(g.clients, client)
+	return client
 }
 
 // closeAll has all clients leave that have come so far.
 func (g *server) closeAll() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	for _, c := range g.clients {
 		_ = c.Close() // It may be closed already.
 	}

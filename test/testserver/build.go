@@ -21,15 +21,15 @@ func Binary() (string, error) {
 	if raceEnabled {
 		args = append(args, "-race")
 	}
-	return Build("github.com/natstomp/natstomp/cmd/natstomp", args...)
+	return Build("natstomp", "github.com/natstomp/natstomp/cmd/natstomp", args...)
 }
 
-// Build builds the program of a package with further arguments of go build, on its first call for that package, and
-// returns its path. It is safe for concurrent use.
-func Build(pkg string, args ...string) (string, error) {
+// Build builds the program of a package with further arguments of go build, on its first call for that name, and returns
+// its path, whose last element is the name. It is safe for concurrent use.
+func Build(name, pkg string, args ...string) (string, error) {
 	built.Lock()
 	defer built.Unlock()
-	if path, found := built.paths[pkg]; found {
+	if path, found := built.paths[name]; found {
 		return path, nil
 	}
 	if built.dir == "" {
@@ -39,12 +39,12 @@ func Build(pkg string, args ...string) (string, error) {
 		}
 		built.dir, built.paths = dir, map[string]string{}
 	}
-	path := filepath.Join(built.dir, fmt.Sprint("program-", len(built.paths)))
+	path := filepath.Join(built.dir, name)
 	cmd := exec.Command("go", append(append([]string{"build", "-o", path}, args...), pkg)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building %s: %w\n%s", pkg, err, out)
+		return "", fmt.Errorf("building %s: %w\n%s", name, err, out)
 	}
-	built.paths[pkg] = path
+	built.paths[name] = path
 	return path, nil
 }
 

@@ -47,3 +47,9 @@ func (b *Bridge) PublishTopic(route router.Route, headers []frame.Header, body [
 
 // AfterPublish calls done when NATS has everything that was sent before.
 func (b *Bridge) AfterPublish(done func(error)) { b.NewSender().Flush(done) }
+
+// PositionOf is what the reply subject of a delivery tells.
+func PositionOf(reply string) (consumer string, sequence, number, count, pending uint64, stored time.Time, ok bool) {
+	p, ok := positionOf(reply)
+	return p.consumer, p.sequence, p.number, p.count, p.pending, p.stored, ok
+}

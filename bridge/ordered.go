@@ -104,43 +104,42 @@ func (s *OrderedSubscription) run() {
 
 // receive implements listener.
 func (s *OrderedSubscription) receive(m *nats.Msg) {
-	meta, err := m.Metadata()
+	at, ok := positionOf(m.Reply)
 	switch {
-	case err != nil:
+	case !ok:
 		if !s.status(m) || s.missed(m) {
 			s.rebuild()
 		}
 		return
-	case meta.Consumer != s.from.name:
+	case at.consumer != s.from.name:
 		return
-	case meta.Sequence.Consumer != s.last+1:
+	case at.number != s.last+1:
 		s.rebuild()
 		return
 	}
 	s.arrived(m)
 	s.last++
-	place := meta.Sequence.Stream
 	switch {
-	case place < s.next || s.start.Kind == StartTime && meta.Timestamp.Before(s.start.Time):
+	case at.sequence < s.next || s.start.Kind == StartTime && at.stored.Before(s.start.Time):
 		return
-	case s.catching && place > s.snapshot:
+	case s.catching && at.sequence > s.snapshot:
 		// Behind the snapshot every message counts, not only each channel's last.
 		s.next = s.snapshot + 1
 		s.rebuild()
 		return
 	}
-	if s.deliver(m, meta) {
-		s.next = place + 1
+	if s.deliver(m, at) {
+		s.next = at.sequence + 1
 	}
 }
 
 // deliver hands a message to the receiver.
-func (s *OrderedSubscription) deliver(m *nats.Msg, meta *nats.MsgMetadata) bool {
+func (s *OrderedSubscription) deliver(m *nats.Msg, at position) bool {
 	destination, ok := s.view.destination(s.b.cfg.Router, m.Subject)
 	if !ok {
 		return true
 	}
-	x := extras{seq: meta.Sequence.Stream, timestamp: meta.Timestamp.UnixMilli()}
+	x := extras{seq: at.sequence, timestamp: at.stored.UnixMilli()}
 	s.scratch = appendTail(s.scratch[:0], s.view.Version, destination, m, &x)
 	ok = s.receiver.DeliverStored(s.scratch)
 	if cap(s.scratch) > sharedTail {

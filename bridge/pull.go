@@ -417,12 +417,12 @@ func (s *QueueSubscription) fetch(messages int) error {
 	for range messages {
 		select {
 		case m := <-got:
-			meta, err := m.Metadata()
-			if err != nil {
+			at, ok := positionOf(m.Reply)
+			if !ok {
 				return nil // No more there.
 			}
 			s.sizes.delivered(m.Size())
-			s.refuse(s.delivery(m, meta))
+			s.refuse(s.delivery(m, at))
 		case <-limit.C:
 			return ErrTimeout
 		}
@@ -468,8 +468,8 @@ func (s *QueueSubscription) giveBack() {
 
 // take handles one message.
 func (s *QueueSubscription) take(m *nats.Msg) {
-	meta, err := m.Metadata()
-	if err != nil {
+	at, ok := positionOf(m.Reply)
+	if !ok {
 		if m.Header.Get("Status") == "423" {
 			s.pin = "" // Another subscription has the queue now.
 		}
@@ -479,24 +479,24 @@ func (s *QueueSubscription) take(m *nats.Msg) {
 		return
 	}
 	s.arrived(m)
-	s.more = meta.NumPending > 0 || meta.NumDelivered > 1 || s.outstanding > 0
+	s.more = at.pending > 0 || at.count > 1 || s.outstanding > 0
 	if pin := lastOf(m.Header, pinHeader); pin != "" && s.d.policy == Exclusive {
 		s.pin = pin
 	}
-	d := s.delivery(m, meta)
+	d := s.delivery(m, at)
 	if s.d.foreign(m.Subject) {
 		s.refuse(d)
 		s.doubt()
 		return
 	}
 	x := extras{
-		redelivered: d.Count > 1 || meta.Sequence.Stream <= s.place.mark.sequence(),
+		redelivered: d.Count > 1 || at.sequence <= s.place.mark.sequence(),
 		count:       d.Count,
-		seq:         meta.Sequence.Stream,
-		timestamp:   meta.Timestamp.UnixMilli(),
+		seq:         at.sequence,
+		timestamp:   at.stored.UnixMilli(),
 	}
 	destination, ok := s.view.destination(s.b.cfg.Router, m.Subject)
-	if !ok || s.d.early(meta.Sequence.Stream, meta.Timestamp) || s.overdue(m, &x) {
+	if !ok || s.d.early(at.sequence, at.stored) || s.overdue(m, &x) {
 		// It is never shown, so nobody could settle it.
 		if err := s.b.Ack(d); err != nil {
 			s.b.log.Debug("ack not sent, the message comes again", "err", err)

@@ -112,10 +112,10 @@ func (u *unseen) forget(stream string) {
 }
 
 // delivery is what settles a message.
-func (s *QueueSubscription) delivery(m *nats.Msg, meta *nats.MsgMetadata) Delivery {
+func (s *QueueSubscription) delivery(m *nats.Msg, at position) Delivery {
 	d := Delivery{
-		Reply: m.Reply, Sequence: meta.Sequence.Stream, Count: meta.NumDelivered, Size: len(m.Data),
-		of: s.d, total: meta.NumDelivered,
+		Reply: m.Reply, Sequence: at.sequence, Count: at.count, Size: len(m.Data),
+		of: s.d, total: at.count,
 	}
 	if d.total > 1 {
 		_ = s.b.queues.presence.caughtUp() // What is not heard counts as delivered.

@@ -31,6 +31,9 @@ type server struct {
 	clients []*rig.Client // guarded by mu; of come
 }
 
+// of is the same server for a subtest.
+func (g *server) of(t *testing.T) *server { return &server{t: t, Server: g.Server} }
+
 func start(t *testing.T, change func(*connector.Config)) *server {
 	t.Helper()
 	cert, key := rig.Authority().Server(t)

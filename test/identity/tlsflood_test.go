@@ -61,8 +61,7 @@ func TestT5RecordFloods(t *testing.T) {
 	g := start(t, func(c *connector.Config) { small(&c.Limits) })
 	for _, over := range []string{"tls", "wss"} {
 		t.Run(over, func(t *testing.T) {
-			g := *g
-			g.t = t
+			g := g.of(t)
 			for name, flood := range map[string]struct {
 				version uint16
 				octets  func(r *records) []byte
@@ -201,8 +200,7 @@ func TestSlowReadersOfLargeMessages(t *testing.T) {
 	for _, over := range []string{"tcp", "tls", "ws", "wss"} {
 		t.Run(over, func(t *testing.T) {
 			t.Parallel()
-			g := *g
-			g.t, g.clients = t, nil
+			g := g.of(t)
 			c := g.slow(over, step, pause)
 			c.Login()
 			c.Subscribe("1", "/topic/"+over)

@@ -154,6 +154,14 @@ func TestDedupOverAnOutage(t *testing.T) {
 	if err := put("a"); !errors.Is(err, bridge.ErrDuplicate) {
 		t.Errorf("the same again: got %v, want %v", err, bridge.ErrDuplicate)
 	}
+	n.link.deaf.Store(true)
+	n.SendQueue(n.message("/queue/ids", "a", options("a")), func(err error) { results <- err })
+	retries := n.Stats().Retries
+	n.link.breakDown()
+	n.link.restore()
+	if err := outcome(t, "SendQueue", results); !errors.Is(err, bridge.ErrDuplicate) || n.Stats().Retries == retries {
+		t.Errorf("the same, sent twice: got %v, want %v", err, bridge.ErrDuplicate)
+	}
 	batch := func(ids ...string) {
 		var sends []bridge.Send
 		for _, id := range ids {

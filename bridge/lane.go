@@ -59,6 +59,9 @@ func (l *lane) send(p *parcel) {
 	defer link.Leave(generation)
 	now := time.Now()
 	l.mu.Lock()
+	if !p.again {
+		p.floor = l.sequence
+	}
 	first := len(l.queue) == 0
 	l.queue = append(l.queue, e)
 	switch {
@@ -128,7 +131,7 @@ func (l *lane) answered(e *sending, try int, m *nats.Msg, err error) {
 	case e.over || errors.Is(err, ErrTimeout):
 		l.mu.Unlock() // Of an earlier transmission; when it is enough says the deadline.
 	case err == nil || errors.Is(err, ErrDuplicate):
-		if e.p.again {
+		if e.p.again && sequence > e.p.floor {
 			err = nil // The PubAck of an earlier transmission got lost.
 		}
 		l.sequence = max(l.sequence, sequence)

@@ -35,8 +35,9 @@ type parcel struct {
 	one   [1]*nats.Msg // room for msgs
 	size  int          // octets, for the window
 	until time.Time
-	whole bool // nothing may be left out because it was stored before
-	again bool // it was sent more than once: what is stored already may be of this parcel
+	whole bool   // nothing may be left out because it was stored before
+	again bool   // it was sent more than once: what is stored already may be of this parcel
+	floor uint64 // what is stored up to there was stored before it was sent; of an external NATS
 	done  func(error)
 }
 

@@ -265,18 +265,24 @@ func (qs *queues) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, info := range stored {
-		delete(missing, info.Config.Name)
+	var fault atomic.Pointer[error]
+	sideBySide(stored, func(info *jetstream.StreamInfo) {
 		q, ok := qs.queueOf(info.Config)
-		if !ok {
-			continue
+		if !ok || fault.Load() != nil {
+			return
 		}
 		q.mark.set(qs.markOf(info))
 		q.err = qs.revive(ctx, q, info.Config)
 		qs.add(q)
 		if q.err != nil {
-			return q.err
+			fault.CompareAndSwap(nil, &q.err)
 		}
+	})
+	if err := fault.Load(); err != nil {
+		return *err
+	}
+	for _, info := range stored {
+		delete(missing, info.Config.Name)
 	}
 	for stream := range missing {
 		qs.b.miss(stream, "the store had it when it was stopped last")
@@ -378,26 +384,53 @@ func (qs *queues) marks(ctx context.Context) map[string]uint64 {
 	for _, stream := range qs.b.gone.names() {
 		marks[stream] = qs.b.cfg.Queues.Marks[stream] // It is missed at the next start too.
 	}
-	for _, q := range list {
+	var mu sync.Mutex // Guards marks.
+	sideBySide(list, func(q *queue) {
 		<-q.ready
 		if qs.b.gone.has(q.stream) {
-			continue
+			return
 		}
+		mark, known := qs.lastMark(ctx, q)
+		mu.Lock()
+		defer mu.Unlock()
 		delete(marks, q.stream)
-		if q.err != nil || qs.vanishes(ctx, q) {
-			continue
+		if known {
+			marks[q.stream] = mark
 		}
-		// Paused first: native readers of the durable must get nothing that the mark does not cover.
-		if _, err := qs.b.cfg.JS.PauseConsumer(ctx, q.stream, durableName, time.Now().Add(time.Hour)); err != nil {
-			qs.b.log.Warn("queue could not be paused", "stream", q.stream, "err", err)
-			continue
-		}
-		c, err := qs.b.cfg.JS.Consumer(ctx, q.stream, durableName)
-		if err != nil {
-			qs.b.log.Warn("queue's mark is unknown", "stream", q.stream, "err", err)
-			continue
-		}
-		marks[q.stream] = max(q.mark.sequence(), c.CachedInfo().Delivered.Stream)
-	}
+	})
 	return marks
+}
+
+// lastMark stops the delivery of a queue and returns what was delivered.
+func (qs *queues) lastMark(ctx context.Context, q *queue) (mark uint64, known bool) {
+	if q.err != nil || qs.vanishes(ctx, q) {
+		return 0, false
+	}
+	// Paused first: native readers of the durable must get nothing that the mark does not cover.
+	if _, err := qs.b.cfg.JS.PauseConsumer(ctx, q.stream, durableName, time.Now().Add(time.Hour)); err != nil {
+		qs.b.log.Warn("queue could not be paused", "stream", q.stream, "err", err)
+		return 0, false
+	}
+	c, err := qs.b.cfg.JS.Consumer(ctx, q.stream, durableName)
+	if err != nil {
+		qs.b.log.Warn("queue's mark is unknown", "stream", q.stream, "err", err)
+		return 0, false
+	}
+	return max(q.mark.sequence(), c.CachedInfo().Delivered.Stream), true
+}
+
+// sideBySide calls f for each of a list, for several at once: f waits for NATS, whose answers are long in coming where the
+// machine is busy, and there may be thousands of queues.
+func sideBySide[T any](list []T, f func(T)) {
+	const most = 32
+	places := make(chan struct{}, most)
+	var wg sync.WaitGroup
+	for _, one := range list {
+		places <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-places }()
+			f(one)
+		})
+	}
+	wg.Wait()
 }

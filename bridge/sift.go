@@ -2,6 +2,8 @@ package bridge
 
 import (
 	"errors"
+	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,7 +20,7 @@ const (
 // sift takes the messages that were stored before out of a batch that JetStream refused for them, and sends the rest:
 // JetStream does not say which they are.
 func (b *Bridge) sift(to *place, p *parcel) {
-	known, err := b.probe(p.msgs)
+	places, err := b.probe(p.msgs)
 	late := time.Now().After(p.until)
 	switch {
 	case err != nil && b.cfg.External != nil && transient(err) && !late:
@@ -34,7 +36,7 @@ func (b *Bridge) sift(to *place, p *parcel) {
 	}
 	rest := make([]*nats.Msg, 0, len(p.msgs))
 	for i, m := range p.msgs {
-		if !known[i] {
+		if places[i] == 0 {
 			rest = append(rest, m)
 		}
 	}
@@ -42,7 +44,7 @@ func (b *Bridge) sift(to *place, p *parcel) {
 		b.pause(siftPause) // Forgotten meanwhile, or not stored yet.
 	}
 	if len(rest) == 0 {
-		if err = ErrDuplicate; p.again {
+		if err = ErrDuplicate; p.again && !p.followed(places) {
 			err = nil // By an earlier transmission whose PubAck got lost.
 		}
 		p.finish(to, err)
@@ -53,14 +55,17 @@ func (b *Bridge) sift(to *place, p *parcel) {
 	b.dispatch(to, p)
 }
 
-// probe asks for each message whether its id is known. It publishes the id with a header that JetStream refuses, but
-// only after it has looked for the id.
-func (b *Bridge) probe(msgs []*nats.Msg) ([]bool, error) {
+// followed says that all these places in the stream were taken before the parcel was sent.
+func (p *parcel) followed(places []uint64) bool { return slices.Max(places) <= p.floor }
+
+// probe asks for each message where in the stream the one of its id is; 0: the id is not known. It publishes the id with a
+// header that JetStream refuses, but only after it has looked for the id.
+func (b *Bridge) probe(msgs []*nats.Msg) ([]uint64, error) {
 	var (
-		wg    sync.WaitGroup
-		mu    sync.Mutex
-		known = make([]bool, len(msgs)) // guarded by mu
-		fault error                     // guarded by mu
+		wg     sync.WaitGroup
+		mu     sync.Mutex
+		places = make([]uint64, len(msgs)) // guarded by mu
+		fault  error                       // guarded by mu
 	)
 	for i, m := range msgs {
 		id := m.Header.Get(msgIDHeader)
@@ -77,7 +82,9 @@ func (b *Bridge) probe(msgs []*nats.Msg) ([]bool, error) {
 			defer mu.Unlock()
 			switch {
 			case errors.Is(err, ErrDuplicate):
-				known[i] = true
+				if places[i] = ackSequence(answer.Data); places[i] == 0 {
+					places[i] = math.MaxUint64 // Somewhere.
+				}
 			case !refused(err, codeNoRollup, codeInProcess):
 				fault = errors.Join(fault, err)
 			}
@@ -88,5 +95,5 @@ func (b *Bridge) probe(msgs []*nats.Msg) ([]bool, error) {
 		}
 	}
 	wg.Wait()
-	return known, fault
+	return places, fault
 }

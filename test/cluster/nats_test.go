@@ -33,7 +33,7 @@ type natsServer struct {
 func newNATS(t *testing.T, name string, port int, config string) *natsServer {
 	t.Helper()
 	s := &natsServer{name: name, dir: testserver.StoreDir(t), port: port}
-	text := fmt.Sprintf("server_name: %s\nlisten: \"127.0.0.1:%d\"\njetstream { store_dir: %q }\nlog_file: %q\n%s\n",
+	text := fmt.Sprintf("server_name: %s\nlisten: \"127.0.0.1:%d\"\njetstream { store_dir: %q, max_file_store: 1TB }\nlog_file: %q\n%s\n",
 		name, port, filepath.Join(s.dir, "store"), filepath.Join(s.dir, "log"), config)
 	if err := os.WriteFile(s.config(), []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -89,7 +89,7 @@ func clientError(err error) (e *ClientError, ok bool) {
 	case errors.Is(err, bridge.ErrNoRoom):
 		return refuse("NATS has no room for one more queue: each reserves queues.max_bytes"), true
 	case errors.Is(err, bridge.ErrNoStream):
-		return refuse("the queue was removed from NATS"), true
+		return refuse("the stream of the destination was removed from NATS"), true
 	case errors.Is(err, bridge.ErrNoDurable):
 		return refuse("the durable subscription was deleted"), true
 	case errors.Is(err, bridge.ErrDurableFilter):
@@ -128,9 +128,17 @@ func clientError(err error) (e *ClientError, ok bool) {
 		return refuse("NATS is not available, try again later"), true
 	}
 	if code := bridge.Refusal(err); code != 0 {
-		return refuse("NATS refused it (JetStream error %d)", code), false
+		return refuse("NATS refused it%s (JetStream error %d)", refusals[code], code), false
 	}
 	return refuse("internal error"), false
+}
+
+// refusals are what a client should know of why JetStream refused something, by its code.
+var refusals = map[int]string{
+	10049: ": it cannot write to its store",
+	10054: ": the message is larger than the stream takes",
+	10077: ": it cannot write to its store",
+	10109: ": the stream is sealed",
 }
 
 func limitError(e *frame.LimitError) *ClientError {

@@ -8,7 +8,7 @@ import (
 	"github.com/natstomp/natstomp/bridge"
 )
 
-var errNoPolicy = &ClientError{Text: "not ready: there is no policy yet, try again later"}
+var errNoPolicy = &ClientError{Text: "there is no policy yet, try again later"}
 
 // followBucket takes each policy of the NATS bucket in force, until ctx ends.
 func (s *Server) followBucket(ctx context.Context) {

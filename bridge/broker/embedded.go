@@ -76,6 +76,12 @@ func (b *Broker) awaitReady(ctx context.Context, logger *serverLog) error {
 	if !b.srv.JetStreamEnabled() {
 		return errors.New("embedded NATS: JetStream could not be enabled")
 	}
+	// With accounts of its own a configuration names those that have JetStream, and cannot name natstomp's.
+	if own := b.srv.GlobalAccount(); own != nil && !own.JetStreamEnabled() {
+		if err := own.EnableJetStream(nil, nil); err != nil {
+			return fmt.Errorf("embedded NATS: JetStream of natstomp's own account: %w", err)
+		}
+	}
 	return nil
 }
 
@@ -84,6 +90,10 @@ func embeddedOptions(cfg Embedded, dir string, maxPayload int) (*server.Options,
 	if cfg.ConfigFile != "" {
 		if err := opts.ProcessConfigFile(cfg.ConfigFile); err != nil {
 			return nil, fmt.Errorf("nats.embedded.config_file: %w", err)
+		}
+		if opts.Cluster.Port != 0 || opts.Cluster.Name != "" || len(opts.Routes) > 0 {
+			return nil, errors.New("nats.embedded.config_file: cluster is not for the embedded server, whose store is natstomp's alone: " +
+				"run the servers of a cluster beside it, and name them in nats.url")
 		}
 	}
 	if opts.ServerName == "" {

@@ -9,9 +9,9 @@ import (
 
 // Fault returns why the embedded server stores nothing any more, in all or in some streams, although it answers: a full
 // disk as a rule, after which JetStream writes to such a stream only when it has been started anew. It returns nil where
-// no such thing is known, and for an external NATS and one with cluster routes, whose health their own monitoring tells.
+// no such thing is known, and for an external NATS, whose health its own monitoring tells.
 func (b *Broker) Fault() error {
-	if b.External() || !b.srv.Running() || b.srv.JetStreamIsClustered() {
+	if b.External() || !b.srv.Running() {
 		return nil
 	}
 	var faults []string

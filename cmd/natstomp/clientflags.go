@@ -21,6 +21,7 @@ type clientFlags struct {
 	insecure                                                               bool
 	headers                                                                []string
 	timeout, heartbeat                                                     time.Duration
+	grace                                                                  time.Duration // for what the server says when timeout is over
 }
 
 func (f *clientFlags) add(c *cobra.Command, timeout time.Duration, timeoutUsage string) {

@@ -90,11 +90,11 @@ func publish(ctx context.Context, c *client, f frame.Frame, count int, receipts 
 	return c.leave(ctx)
 }
 
-// session connects, calls do and closes the connection. --timeout bounds it as a whole; 0 does not.
+// session connects, calls do and closes the connection. --timeout and grace bound it as a whole; a timeout of 0 does not.
 func (f *clientFlags) session(ctx context.Context, t target, do func(context.Context, *client) error) error {
 	if f.timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("no answer within --timeout (%v)", f.timeout))
+		ctx, cancel = context.WithTimeoutCause(ctx, f.timeout+f.grace, fmt.Errorf("no answer within --timeout (%v)", f.timeout))
 		defer cancel()
 	}
 	c, err := dial(ctx, t, f.heartbeat)

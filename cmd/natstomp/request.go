@@ -44,10 +44,9 @@ func newRequest(p process) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		timeout := f.timeout
-		f.timeout += requestGrace
+		f.grace = requestGrace
 		return f.session(c.Context(), t, func(ctx context.Context, conn *client) error {
-			reply, err := ask(ctx, conn, args[0], headers, body, timeout)
+			reply, err := ask(ctx, conn, args[0], headers, body, f.timeout)
 			if err != nil {
 				return fmt.Errorf("requesting %s: %w", args[0], err)
 			}

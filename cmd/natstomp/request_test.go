@@ -122,7 +122,7 @@ func TestRequestToAServer(t *testing.T) {
 func TestRequestTimesOut(t *testing.T) {
 	url, _ := scripted(t, func(*frame.Frame) []frame.Frame { return nil })
 	begun := time.Now()
-	wants(t, 1, "no answer within --timeout", "request", "--url", url, "/query/x", "--timeout", "1ms")
+	wants(t, 1, "no answer within --timeout (1ms)", "request", "--url", url, "/query/x", "--timeout", "1ms")
 	if took := time.Since(begun); took < requestGrace {
 		t.Errorf("gave up after %v: the server's own answer may still come", took)
 	}

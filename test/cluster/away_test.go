@@ -268,7 +268,7 @@ func TestGoneStream(t *testing.T) {
 
 func goneError(t *testing.T, c *rig.Client) {
 	t.Helper()
-	if got := c.Any(); got.Command != "ERROR" || got.Get("message") != "the queue was removed from NATS" {
+	if got := c.Any(); got.Command != "ERROR" || got.Get("message") != "the stream of the destination was removed from NATS" {
 		t.Errorf("got %s, want the ERROR that the queue was removed", got)
 	}
 }

@@ -144,7 +144,7 @@ func TestReportConnectionsOfAUser(t *testing.T) {
 			c.Refused("disconnected by an operator")
 		}
 		rig.Holds(t, "end of it", func() bool { return len(g.Connections()) == most-1+len(others) })
-		c = come("tcp", "alice", soon(2*time.Second))
+		c = come("tcp", "alice", soon(5*time.Second))
 		refused()
 		c.Refused("token expired")
 		come("tcp", "alice", far)

@@ -175,7 +175,7 @@ func TestT5KeyUpdatesThatNobodyReads(t *testing.T) {
 			other.Alive()
 			slowest = max(slowest, time.Since(begun))
 		}
-		if slowest > 2*time.Second {
+		if slowest > 10*time.Second {
 			t.Errorf("over %s: somebody else was answered after %v", over, slowest)
 		}
 		rig.Holds(t, "end of the session", func() bool { return len(g.Connections()) == 1 })

@@ -220,6 +220,14 @@ func (s *QueueSubscription) deliveries() uint64 {
 	return c.CachedInfo().Delivered.Consumer
 }
 
+// receive implements listener.
+func (s *QueueSubscription) receive(m *nats.Msg) {
+	s.take(m)
+	if s.crowded {
+		s.giveBack()
+	}
+}
+
 // take handles one message.
 func (s *QueueSubscription) take(m *nats.Msg) {
 	at, ok := positionOf(m.Reply)

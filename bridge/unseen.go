@@ -129,3 +129,31 @@ func (s *QueueSubscription) refuse(d Delivery) {
 	d.Unseen = true
 	s.refused = append(s.refused, d)
 }
+
+// giveBack returns what the receiver had no room for, when nothing more is on the way that would go before it.
+func (s *QueueSubscription) giveBack() {
+	select {
+	case <-s.stop:
+		return // Stop does it.
+	default:
+	}
+	if s.receiver.Ended() || s.outstanding > 0 && !s.waiting {
+		return
+	}
+	if s.outstanding > 0 { // It would wait for more.
+		s.silent()
+		if err := s.b.control.wait(leaveTimeout); err != nil {
+			return
+		}
+		for len(s.messages) > 0 {
+			s.take(<-s.messages)
+		}
+	}
+	back := s.refused
+	s.refused, s.crowded = nil, false
+	resume := s.pausePinned()
+	if err := s.b.GiveBack(back); err != nil {
+		s.b.log.Debug("returning messages failed; they come back after the ack wait", "stream", s.from.stream, "err", err)
+	}
+	resume()
+}

@@ -51,6 +51,8 @@ type ConnectionSubscription struct {
 	Ack string
 	// Unacked is the messages that the client holds.
 	Unacked int
+	// Dropped is the messages that limits.slow_consumer dropped.
+	Dropped uint64
 }
 
 // Connections returns the sessions that have had CONNECTED and are open, the oldest first. Those of this node only.
@@ -112,7 +114,7 @@ func (c *conn) show() (Connection, bool) {
 	for i, s := range list {
 		subs[i] = ConnectionSubscription{
 			ID: s.shownID(), Destination: s.asked, Pattern: s.route.Pattern.String(), Channel: s.route.Channel,
-			Ack: s.mode.String(), Unacked: s.unacked,
+			Ack: s.mode.String(), Unacked: s.unacked, Dropped: s.dropped,
 		}
 	}
 	return Connection{
@@ -158,7 +160,7 @@ func (s *Server) adminConnections() []admin.Connection {
 		subs := make([]admin.Subscription, len(c.Subscriptions))
 		for i, s := range c.Subscriptions {
 			subs[i] = admin.Subscription{
-				ID: s.ID, Filter: s.Destination, Pattern: s.Pattern, Channel: s.Channel, Ack: s.Ack, Unacked: s.Unacked,
+				ID: s.ID, Filter: s.Destination, Pattern: s.Pattern, Channel: s.Channel, Ack: s.Ack, Unacked: s.Unacked, Dropped: s.Dropped,
 			}
 		}
 		shown[i] = admin.Connection{

@@ -58,6 +58,7 @@ type subscription struct {
 	held    bool   // its RECEIPT is not sent yet
 	waiting []byte // frames that came before the RECEIPT
 	parked  uint32 // how many they are
+	dropped uint64 // messages for which there was no room, with limits.slow_consumer drop
 	closed  bool
 	heir    *subscription         // took over its local destination
 	last    uint64                // second part of the newest message id
@@ -199,6 +200,7 @@ func (s *subscription) overflow() (wake bool) {
 	c := s.conn
 	c.srv.slowDrops.Add(1)
 	if c.srv.cfg.Limits.SlowConsumer == "drop" {
+		s.dropped++
 		return false
 	}
 	c.tooSlow()

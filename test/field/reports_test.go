@@ -153,7 +153,7 @@ var reports = []report{
 
 	// memory
 	{id: "FR-153", tests: "test/soak.TestMemoryLimit"},
-	{id: "FR-154", tests: "test/field.TestKeepAlive"},
+	{id: "FR-154", tests: "test/field.TestKeepAlive connector.TestKeepAliveBelowEverything"},
 	{id: "FR-155", tests: "test/soak.TestChurn test/soak.TestChurnGoroutines test/soak.TestReportRoundsOfClients"},
 
 	// reconnect

@@ -48,6 +48,11 @@ func TestReportSlowSubscriber(t *testing.T) {
 	if err != nil || dropped == 0 || dropped >= count {
 		t.Fatalf("%d messages were dropped, %v: the test shows nothing", dropped, err)
 	}
+	for name, want := range map[string]int{"slow": dropped, "quick": 0} {
+		if got := sessions(t, srv)[name].Subscriptions[0].Dropped; got != want {
+			t.Errorf("%d messages are shown to be left out for the %s one, want %d", got, name, want)
+		}
+	}
 	last := -1
 	for range count - dropped {
 		n, err := strconv.Atoi(slow.Next("MESSAGE").Get("n"))
@@ -86,7 +91,7 @@ func TestReportConsumerAtItsCap(t *testing.T) {
 	for n := 3; ; n++ {
 		rig.Until(t, func() error {
 			got := fmt.Sprint(sessions(t, srv)["holds"].Subscriptions)
-			if want := "[{idle 0} {full 3}]"; got != want {
+			if want := "[{idle 0 0} {full 3 0}]"; got != want {
 				return fmt.Errorf("%s is shown, want %s", got, want)
 			}
 			return wantMetric(t, srv, "natstomp_unacked_messages", "3")
@@ -106,6 +111,7 @@ type shownSession struct {
 	Subscriptions []struct {
 		ID      string `json:"id"`
 		Unacked int    `json:"unacked"`
+		Dropped int    `json:"dropped"`
 	} `json:"subscriptions"`
 }
 

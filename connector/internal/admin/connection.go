@@ -30,4 +30,5 @@ type Subscription struct {
 	Channel string `json:"channel"`
 	Ack     string `json:"ack"`
 	Unacked int    `json:"unacked"`
+	Dropped uint64 `json:"dropped"` // Messages for which there was no room.
 }

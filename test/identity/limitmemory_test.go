@@ -1,9 +1,12 @@
 package identity_test
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"os/exec"
 	"reflect"
 	"runtime"
 	"strconv"
@@ -17,7 +20,7 @@ import (
 
 const (
 	// holders is how many clients do the same, so that what else happens in the process counts little for each.
-	holders = 24
+	holders = 96
 	// slack is what a limit may cost above itself; noise is what else happened in the process, for each client.
 	slack, noise = 4 << 10, 512
 	// The fixed costs: what one thing of a kind takes, whatever it has in it. Each is measured by the row of its limit.
@@ -51,6 +54,29 @@ type holder struct {
 	from *rig.Client // who sends to it
 }
 
+// aloneKey is set in the environment of a process that has the heap to itself.
+const aloneKey = "NATSTOMP_TEST_ALONE"
+
+// alone runs a subtest in a process of its own, whose heap has nothing of other tests and other servers in it.
+func alone(t *testing.T, name string, do func(t *testing.T)) {
+	t.Run(name, func(t *testing.T) {
+		if os.Getenv(aloneKey) != "" {
+			do(t)
+			return
+		}
+		var pattern []string
+		for part := range strings.SplitSeq(t.Name(), "/") {
+			pattern = append(pattern, "^"+part+"$")
+		}
+		cmd := exec.Command(os.Args[0], "-test.run", strings.Join(pattern, "/"), "-test.count=1", "-test.v")
+		cmd.Env = append(os.Environ(), aloneKey+"=1")
+		out, err := cmd.CombinedOutput()
+		if err != nil || !bytes.Contains(out, []byte("--- PASS: "+t.Name())) {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+}
+
 // TestLimitsMemory has a row for each limit that bounds memory, against a server over sockets: what lives in the heap for
 // clients at the limit is no more than the limit and 4 KiB for each, and the costs that are said above. One more is an ERROR
 // that names it, and then all of it is gone.
@@ -62,7 +88,7 @@ func TestLimitsMemory(t *testing.T) {
 		if row.above == "" && row.least == 0 {
 			name += " stated"
 		}
-		t.Run(name, func(t *testing.T) { row.test(t) })
+		alone(t, name, row.test)
 	}
 	for key, why := range map[string]string{
 		"connect_timeout": "time", "heartbeat": "time", "write_stall": "time", "slow_consumer": "what happens at pending_bytes",

@@ -76,6 +76,11 @@ func (s *subscription) served() {
 		return
 	}
 	c.waits = nil
+	c.wakeOthers(s)
+}
+
+// wakeOthers tells the other pulls of the connection that there may be room in its limits. c.mu is held.
+func (c *conn) wakeOthers(s *subscription) {
 	for other := range c.queues {
 		if other != s && other.pull != nil {
 			other.pull.Wake()

@@ -269,6 +269,10 @@ func (s *subscription) Held(now time.Time) (keep, expired []bridge.Delivery) {
 		expired = append(expired, s.drop(n))
 		s.late = append(s.late, n)
 	}
+	if len(expired) > 0 && c.starved {
+		c.starved = false
+		c.wakeOthers(s)
+	}
 	if over := len(s.late) - maxLate; over > 0 {
 		slices.Sort(s.late)
 		s.late = append(s.late[:0], s.late[over:]...)
@@ -350,9 +354,7 @@ func (s *subscription) takeHeld() []bridge.Delivery {
 		}
 		return a.sub == s
 	})
-	for other := range c.queues {
-		other.pull.Wake() // There is room in the connection's limits.
-	}
+	c.wakeOthers(s)
 	return back
 }
 

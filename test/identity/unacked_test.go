@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/natstomp/natstomp/connector"
 	"github.com/natstomp/natstomp/test/rig"
@@ -148,4 +149,25 @@ func TestUnackedOfIdleSubscriptions(t *testing.T) {
 	for f := range until(t, c, "RECEIPT") {
 		t.Errorf("got %s above the limit", f)
 	}
+}
+
+// TestUnackedThatIsHeldTooLong: what a client holds for longer than it may makes room for its other subscriptions at once.
+func TestUnackedThatIsHeldTooLong(t *testing.T) {
+	g := start(t, func(c *connector.Config) { c.Limits.Unacked = 1 })
+	c, other := g.login(), g.login()
+	c.Subscribe("1", "/queue/a", "ack", "client-individual", "x-ack-wait", "1000")
+	c.Publish("/queue/a", "held")
+	c.Next("MESSAGE")
+	c.Subscribe("2", "/queue/b", "ack", "client-individual")
+	c.Publish("/queue/b", "waits", "receipt", "r")
+	c.Receipt("r")
+	other.Subscribe("1", "/queue/a", "ack", "client-individual")
+	begun := time.Now()
+	if f := c.Next("MESSAGE"); string(f.Body) != "waits" {
+		t.Errorf("got %s", f)
+	}
+	if took := time.Since(begun); took > 5*time.Second { // By itself a pull looks each 10 s.
+		t.Errorf("it came after %v", took)
+	}
+	other.Next("MESSAGE")
 }

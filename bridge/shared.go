@@ -281,6 +281,7 @@ func awayFor(err error) bool {
 	}
 	if isOutage(err) || errors.Is(err, errDeleting) || errors.Is(err, ErrTimeout) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrTimeout) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrConnectionClosed) ||
+		errors.Is(err, nats.ErrReconnectBufExceeded) || // The link broke since it was looked at; nothing was sent.
 		errors.Is(err, jetstream.ErrNoStreamResponse) {
 		return true
 	}
@@ -291,7 +292,7 @@ func awayFor(err error) bool {
 
 // Away says that something failed because NATS was away, or did not answer.
 func Away(err error) bool {
-	return awayFor(err) || errors.Is(err, nats.ErrConnectionDraining) || errors.Is(err, nats.ErrReconnectBufExceeded)
+	return awayFor(err) || errors.Is(err, nats.ErrConnectionDraining)
 }
 
 // codeNoPeers is JetStream's refusal of a stream that cannot be placed, which a server that comes back may change.

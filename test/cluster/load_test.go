@@ -106,10 +106,7 @@ func (l *load) consume(t *testing.T, srv *testserver.Server) {
 	l.wg.Go(func() {
 		for {
 			f, err := c.Read(2 * rig.Patience)
-			l.mu.Lock()
-			finished := l.finished
-			l.mu.Unlock()
-			if finished && err != nil {
+			if err != nil && l.over() {
 				return
 			}
 			if err != nil || f.Command != "MESSAGE" {
@@ -118,11 +115,20 @@ func (l *load) consume(t *testing.T, srv *testserver.Server) {
 			}
 			l.delivered(f)
 			if err := c.Send(stompclient.New("ACK", "id", f.Get("ack"))); err != nil {
-				l.fault("consumer: %w", err)
+				if !l.over() {
+					l.fault("consumer: %w", err)
+				}
 				return
 			}
 		}
 	})
+}
+
+// over says whether the consumers may lose their connections.
+func (l *load) over() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.finished
 }
 
 func (l *load) delivered(f stompclient.Frame) {

@@ -81,6 +81,12 @@ func newConsumers(t *testing.T, srv *testserver.Server) *consumers {
 func (c *consumers) consume(i int, conn *stompclient.Conn) error {
 	for {
 		f, err := conn.Expect("MESSAGE", 2*rig.Patience)
+		if err == nil {
+			c.note(sharedQueue, f, i)
+			if ack, found := f.Lookup("ack"); found {
+				err = conn.Send(stompclient.New("ACK", "id", ack))
+			}
+		}
 		if err != nil {
 			c.mu.Lock()
 			defer c.mu.Unlock()
@@ -88,12 +94,6 @@ func (c *consumers) consume(i int, conn *stompclient.Conn) error {
 				return nil
 			}
 			return fmt.Errorf("consumer %d: %w", i, err)
-		}
-		c.note(sharedQueue, f, i)
-		if ack, found := f.Lookup("ack"); found {
-			if err := conn.Send(stompclient.New("ACK", "id", ack)); err != nil {
-				return err
-			}
 		}
 	}
 }

@@ -10,8 +10,10 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -48,10 +50,22 @@ func (s *sniffer) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// short gives a connection short segments and a small window, so that the server's kernel keeps little of what nobody reads.
+func short(_, _ string, c syscall.RawConn) error {
+	var fault error
+	err := c.Control(func(fd uintptr) {
+		fault = errors.Join(
+			syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_MAXSEG, 536),
+			syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 8<<10),
+		)
+	})
+	return errors.Join(err, fault)
+}
+
 // records connects to a listener with TLS of that version.
 func (g *server) records(over string, version uint16) *records {
 	g.t.Helper()
-	raw, err := (&net.Dialer{LocalAddr: elsewhere(), Timeout: rig.Patience}).Dial("tcp", g.At(over))
+	raw, err := (&net.Dialer{LocalAddr: elsewhere(), Timeout: rig.Patience, Control: short}).Dial("tcp", g.At(over))
 	if err != nil {
 		g.t.Fatal(err)
 	}

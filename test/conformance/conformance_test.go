@@ -123,11 +123,13 @@ func (p *pool) end(t *testing.T, key string) {
 	if e.err != nil {
 		return
 	}
+	lines := 60
 	if err := e.server.Stop(); err != nil {
 		t.Errorf("server %s: %v", key, err)
+		lines = 3_000 // With its goroutines.
 	}
 	if t.Failed() {
-		t.Logf("end of the log of server %s:\n%s", key, e.server.LogTail(60))
+		t.Logf("end of the log of server %s:\n%s", key, e.server.LogTail(lines))
 	}
 }
 

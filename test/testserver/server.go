@@ -20,7 +20,7 @@ import (
 const (
 	startTimeout = 30 * time.Second
 	// stopTimeout is DESIGN section 8, exit 0 within 10 s, and what a busy machine adds: the program counts its 10 s itself.
-	stopTimeout = 20 * time.Second
+	stopTimeout = time.Minute
 )
 
 // Server is a running natstomp program. Its methods are not safe for concurrent use, except Log.
@@ -290,7 +290,12 @@ func (s *Server) Stop() error {
 			errs = append(errs, fmt.Errorf("natstomp ended with: %w", s.err))
 		}
 	case <-timer.C:
-		errs = append(errs, fmt.Errorf("natstomp did not exit within %v", stopTimeout))
+		errs = append(errs, fmt.Errorf("natstomp did not exit within %v; its goroutines are in its log", stopTimeout))
+		_ = s.cmd.Process.Signal(syscall.SIGQUIT) // It may end just now.
+		select {
+		case <-s.exited:
+		case <-time.After(stopTimeout):
+		}
 		s.Kill()
 	}
 	s.cmd = nil

@@ -84,11 +84,17 @@ func newNode(t *testing.T, srv *server.Server, change func(*bridge.Config)) *rig
 	return g
 }
 
+// startNATS is a server in this process only, with JetStream.
 func startNATS(t *testing.T) *server.Server {
 	t.Helper()
-	srv, err := server.NewServer(&server.Options{
-		DontListen: true, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, MaxPayload: 2 << 20,
-	})
+	return runNATS(t, server.Options{DontListen: true, MaxPayload: 2 << 20})
+}
+
+// runNATS starts a server with JetStream until the test's end.
+func runNATS(t *testing.T, o server.Options) *server.Server {
+	t.Helper()
+	o.JetStream, o.StoreDir, o.NoSigs, o.NoLog = true, t.TempDir(), true, true
+	srv, err := server.NewServer(&o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,18 +124,7 @@ type remote struct {
 // externalServer is a server on TCP with JetStream.
 func externalServer(t *testing.T) *server.Server {
 	t.Helper()
-	srv, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv.Start()
-	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
-	if !srv.ReadyForConnections(patience) {
-		t.Fatal("NATS is not ready")
-	}
-	return srv
+	return runNATS(t, server.Options{Host: "127.0.0.1", Port: -1})
 }
 
 // newRemote starts a bridge on srv.

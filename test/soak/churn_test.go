@@ -78,21 +78,8 @@ func wantAll(t *testing.T, srv *testserver.Server, js jetstream.JetStream) {
 
 // TestChurnGoroutines does the same within this process: no goroutine is left (FR-155).
 func TestChurnGoroutines(t *testing.T) {
-	cfg := connector.DefaultConfig()
-	cfg.Listeners.TCP.Address = "127.0.0.1:0"
-	cfg.Listeners.WS.Address = "off"
-	cfg.Listeners.Admin.Address = "off"
-	cfg.NATS.Embedded.StoreDir = t.TempDir()
-	cfg.NATS.Embedded.Listen = "off"
-	cfg.NATS.Embedded.Durability = "os"
-	server, err := connector.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	srv := &testserver.Server{TCPAddr: server.Status().Listeners[0].Address}
+	server := rig.Start(t, func(c *connector.Config) { c.Logger = nil }) // What is logged is memory of the test.
+	srv := &testserver.Server{TCPAddr: server.At("tcp")}
 	churn(t, srv, warmUp)
 	before := settled(t, runtime.NumGoroutine)
 	churn(t, srv, churns)
@@ -102,11 +89,6 @@ func TestChurnGoroutines(t *testing.T) {
 		}
 		return nil
 	})
-	ctx, cancel := context.WithTimeout(context.Background(), rig.Patience)
-	defer cancel()
-	if err := server.Shutdown(ctx); err != nil {
-		t.Error(err)
-	}
 }
 
 // settled is what a figure is when it has not changed for a while: what went last may still be on its way out.

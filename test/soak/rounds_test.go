@@ -1,7 +1,6 @@
 package soak_test
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 	"testing"
@@ -22,21 +21,8 @@ const (
 // TestReportRoundsOfClients holds FR-155: 12 times 2,000 clients connect, subscribe, use names of their own, and leave, half
 // of them without a word. Heap and goroutines are then what they were.
 func TestReportRoundsOfClients(t *testing.T) {
-	cfg := connector.DefaultConfig()
-	cfg.Listeners.TCP.Address = "127.0.0.1:0"
-	cfg.Listeners.WS.Address = "off"
-	cfg.Listeners.Admin.Address = "off"
-	cfg.NATS.Embedded.StoreDir = t.TempDir()
-	cfg.NATS.Embedded.Listen = "off"
-	cfg.NATS.Embedded.Durability = "os"
-	server, err := connector.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	srv := &testserver.Server{TCPAddr: server.Status().Listeners[0].Address}
+	server := rig.Start(t, func(c *connector.Config) { c.Logger = nil }) // What is logged is memory of the test.
+	srv := &testserver.Server{TCPAddr: server.At("tcp")}
 	round := func(number int) {
 		conns := make([]*stompclient.Conn, roundClients)
 		for i := range conns {
@@ -75,11 +61,6 @@ func TestReportRoundsOfClients(t *testing.T) {
 		return nil
 	})
 	t.Logf("a heap of %d KiB before, %d KiB after %d clients", before>>10, heap()>>10, (rounds-roundsWarm)*roundClients)
-	ctx, cancel := context.WithTimeout(context.Background(), rig.Patience)
-	defer cancel()
-	if err := server.Shutdown(ctx); err != nil {
-		t.Error(err)
-	}
 }
 
 // openRound is a client that leaves with much that is its own.
